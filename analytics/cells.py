@@ -62,7 +62,7 @@ class CellPart(msgspec.Struct, kw_only=True):
     """file names, without `.parquet`"""
     inputs: list[str]
     """names of its inputs"""
-    remarks: list[str] = []
+    notes: list[str] = msgspec.field(default_factory=list, name="remarks")
     """notes about its inputs"""
     slowest: int = 0
     """number of slowest exchanges"""
@@ -230,7 +230,7 @@ class CellFolder:
             reports=[name for name in parts[0].reports if counted.has(name)],
             tables=[],
             inputs=sorted({name for part in parts for name in part.inputs}),
-            remarks=list(dict.fromkeys(remark for part in parts for remark in part.remarks)),
+            notes=list(dict.fromkeys(note for part in parts for note in part.notes)),
             slowest=counted.slowest,
             is_relayed=counted.is_relayed,
         )

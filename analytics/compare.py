@@ -76,8 +76,8 @@ def _compared_report(result: ReportResult, other: ReportResult) -> ReportResult:
             for table in result.report.tables
         ),
     )
-    remarks = [*result.remarks, *(f"Before: {remark}" for remark in other.remarks)]
-    return ReportResult(report, tables, result.unknown, remarks)
+    notes = [*result.notes, *(f"Before: {note}" for note in other.notes)]
+    return ReportResult(report, tables, result.unknown, notes)
 
 
 def _compared_table(now: TableResult, before: TableResult) -> TableResult:

@@ -190,7 +190,7 @@ class Report:
     """
     charts: tuple[Chart, ...] = ()
     """charts above the tables on the HTML page"""
-    remarks: Callable[[Rows], list[str]] = field(default=_nothing_to_say)
+    notes: Callable[[Rows], list[str]] = field(default=_nothing_to_say)
     """computed tables -> notes shown above them"""
     shares: tuple[str, ...] = ()
     """shares of `ReportInput.kept` used together with other reports"""

@@ -82,7 +82,7 @@ class ReportResult:
     """by name, in the report's order"""
     unknown: list[ReportTable] = field(default_factory=list)
     """tables without data in the input"""
-    remarks: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     """notes for the reader"""
 
 
@@ -155,14 +155,14 @@ def computed(
             now(report.name, table.name)
             result.tables[table.name] = _collected(report_input.kept, frames[table.name], table)
         rows = _RowsOf(result.tables)
-        result.remarks = report.remarks(rows) if rows or report_input.kept.has_rows else []
+        result.notes = report.notes(rows) if rows or report_input.kept.has_rows else []
         if not report_input.kept.has_rows:
             if result.unknown:
-                result.remarks.append(NEED_ROWS)
+                result.notes.append(NEED_ROWS)
         elif report.messages and report_input.messages is None:
-            result.remarks.append(WITHOUT_MESSAGES)
+            result.notes.append(WITHOUT_MESSAGES)
         elif result.unknown and report_input.conversations is None:
-            result.remarks.append(WITHOUT_CONNECTIONS)
+            result.notes.append(WITHOUT_CONNECTIONS)
         results.append(result)
     return results
 

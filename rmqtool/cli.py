@@ -17,7 +17,7 @@ import typer
 from dissectors.temporary import remove_all
 
 from .commands import READ, CommandGroup, CommandPlace
-from .ui.errors import draw_errors_with, open_standard_files, said_of_system, silence_stdout
+from .ui.errors import draw_errors_with, open_standard_files, report_system_error, silence_stdout
 from .ui.interrupt import install_handlers, restore_handlers
 from .ui.status import ExitStatus, Terminated
 from .version import VERSION
@@ -323,7 +323,7 @@ def main() -> None:
     except BrokenPipeError:
         silence_stdout()
     except OSError as error:  # of output without a command: help, the version
-        sys.exit(said_of_system(error))
+        sys.exit(report_system_error(error))
     except KeyboardInterrupt as error:
         terminated = isinstance(error, Terminated)
         sys.exit(ExitStatus.TERMINATED if terminated else ExitStatus.INTERRUPTED)

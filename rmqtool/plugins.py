@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from dissectors.remoting.bodies.custom import MessageBody, NamedDecoder, told_by
+from dissectors.remoting.bodies.custom import MessageBody, NamedDecoder, error_text
 
 from .errors import PluginError
 
@@ -90,4 +90,4 @@ def _text_of(error: BaseException) -> str:
         while last.tb_next is not None:
             last = last.tb_next
         line = f", line {last.tb_lineno}"
-    return f"it cannot be loaded: {type(error).__name__}: {told_by(error)}{line}"
+    return f"it cannot be loaded: {type(error).__name__}: {error_text(error)}{line}"

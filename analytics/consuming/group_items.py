@@ -18,8 +18,8 @@ from dissectors.remoting.row_facts.names import (
     CLIENT,
     FROM_BROKER,
     GROUP,
-    QUEUES_ASKED,
     QUEUES_LOCKED,
+    QUEUES_REQUESTED,
     fact_in,
     facts_in,
 )
@@ -42,18 +42,18 @@ from .known import Known
 
 UNLOCK: Final = int(RequestCode.UNLOCK_BATCH_MQ)
 RESET: Final = int(RequestCode.RESET_CONSUMER_CLIENT_OFFSET)
-ASKED_OF_CLIENTS: Final = frozenset((CHANGED, RESET))
+REQUESTED_OF_CLIENTS: Final = frozenset((CHANGED, RESET))
 """requests of a broker to a client"""
-REQUESTS: Final = FETCHES | ASKED_OF_CLIENTS | {HEARTBEAT, STOPS, LISTS, LOCK, UNLOCK, COMMIT}
+REQUESTS: Final = FETCHES | REQUESTED_OF_CLIENTS | {HEARTBEAT, STOPS, LISTS, LOCK, UNLOCK, COMMIT}
 
-BEAT, LEFT, TOLD, LISTED, LOCKED, UNLOCKED, PULL, COMMITTED, MOVED = (
+BEAT, LEFT, NOTIFIED, LISTED, LOCKED, UNLOCKED, PULL, COMMITTED, MOVED = (
     *("beat", "left", "told", "listed", "locked", "unlocked", "pull", "committed", "moved"),
 )
 OPENED, ENDED = "opened", "ended"
 _KINDS: Final = {
     HEARTBEAT: BEAT,
     STOPS: LEFT,
-    CHANGED: TOLD,
+    CHANGED: NOTIFIED,
     LISTS: LISTED,
     LOCK: LOCKED,
     UNLOCK: UNLOCKED,
@@ -119,7 +119,7 @@ def _groups_of(row: ExchangeRecord, kind: str) -> list[str]:
 def event_of(row: ExchangeRecord, kind: str, time: int, known: Known) -> GroupEvent:
     """Return the event of an exchange."""
     endpoint, address = row.client_address, row.server_address
-    if row.request_code in ASKED_OF_CLIENTS:
+    if row.request_code in REQUESTED_OF_CLIENTS:
         endpoint, address = address, endpoint
     event = GroupEvent(
         kind,
@@ -144,7 +144,7 @@ def event_of(row: ExchangeRecord, kind: str, time: int, known: Known) -> GroupEv
     elif kind == COMMITTED:
         event.asked = row.queue_offset
     elif kind in (LOCKED, UNLOCKED):
-        event.asked = number_in(row.facts, QUEUES_ASKED)
+        event.asked = number_in(row.facts, QUEUES_REQUESTED)
         event.following = number_in(row.facts, QUEUES_LOCKED)
     elif kind == BEAT:
         event.texts = tuple(row.facts)

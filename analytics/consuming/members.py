@@ -10,7 +10,7 @@ import msgspec
 from dissectors.remoting.row_facts.heartbeats import consumers_in
 
 from ..diagnosis.rules.consumers.rebalance_storm import TOGETHER_NS
-from .group_items import BEAT, ENDED, LEFT, LISTED, OPENED, TOLD, GroupEvent
+from .group_items import BEAT, ENDED, LEFT, LISTED, NOTIFIED, OPENED, GroupEvent
 
 Rows = list[dict[str, object]]
 MAX_MEMBERS: Final = 4096
@@ -48,7 +48,7 @@ class Change(msgspec.Struct, gc=False):
     before: int | None
     after: int | None
     """number of members seen; None: unknown"""
-    told: int = 0
+    notices: int = 0
     lists: int = 0
     moved: int = 0
     last_move: int = 0
@@ -71,7 +71,7 @@ class Members:
         self._gone: set[str] = set()
         self.changes: list[Change] = []
         self._forms: dict[str, tuple[str, ...]] = {}
-        self._told = 0
+        self._noticed = 0
 
     def add(self, event: GroupEvent) -> None:
         """Add an event."""
@@ -85,14 +85,14 @@ class Members:
                 self._opened.add(event.endpoint)
         elif event.kind == ENDED:
             self._lost(event)
-        elif event.kind == TOLD:
+        elif event.kind == NOTIFIED:
             self._notice(event)
         elif event.kind == LISTED and self.changes:
             change = self.changes[-1]
             if event.time - change.time <= SETTLES_NS:
                 change.lists += 1
         stretch = self._now.get(event.client)
-        if stretch is not None and event.kind not in (TOLD, OPENED, ENDED):
+        if stretch is not None and event.kind not in (NOTIFIED, OPENED, ENDED):
             stretch.last = max(stretch.last, event.time)
 
     def pulled(self, event: GroupEvent) -> None:
@@ -183,13 +183,13 @@ class Members:
     def _notice(self, event: GroupEvent) -> None:
         """Count a notification for the preceding change, or add a change without known cause."""
         change = self.changes[-1] if self.changes else None
-        if change is None or event.time - max(change.time, self._told) > 20 * TOGETHER_NS:
+        if change is None or event.time - max(change.time, self._noticed) > 20 * TOGETHER_NS:
             change = self._change(event.time, "told by the broker", event, None)
             if change is None:
                 return
             change.client = None
-        self._told = event.time
-        change.told += 1
+        self._noticed = event.time
+        change.notices += 1
 
     def ends(self) -> Iterator[tuple[str, int]]:
         """Yield former members and the time their membership ended."""
@@ -225,7 +225,7 @@ class Members:
                 "client": change.client,
                 "members_before": change.before,
                 "members_after": change.after,
-                "told": change.told,
+                "told": change.notices,
                 "lists": change.lists,
                 "queues_moved": change.moved,
                 "length_us": (change.last_move - change.time) // MICRO if change.moved else None,

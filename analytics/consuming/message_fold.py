@@ -27,7 +27,7 @@ MAX_ROWS: Final = 2000
 """most rows of one message"""
 MAX_CLIENTS: Final = 1024
 """most distinct clients of a group"""
-BORN_STORED, STORED_DELIVERED, BORN_DELIVERED = (
+CREATED_STORED, STORED_DELIVERED, CREATED_DELIVERED = (
     "born to stored",
     "stored to delivered",
     "born to delivered",
@@ -115,7 +115,7 @@ def _add_sends(rows: Sequence[SeenMessage], topic: str, sums: Sums) -> int | Non
     first = stored[0]
     end = _end_of(first)
     if first.event == STORED and first.born_time is not None:
-        spread = sums.time(topic, "", BORN_STORED, PRODUCERS)
+        spread = sums.time(topic, "", CREATED_STORED, PRODUCERS)
         spread.add((end - first.born_time) // 1000)
     return end
 
@@ -183,5 +183,5 @@ def _add_times(row: SeenMessage, stored_at: int | None, topic: str, group: str, 
         spread = sums.time(topic, group, STORED_DELIVERED, BROKERS)
         spread.add((row.time - row.store_time) // 1000)
     if row.born_time is not None:
-        spread = sums.time(topic, group, BORN_DELIVERED, PRODUCERS)
+        spread = sums.time(topic, group, CREATED_DELIVERED, PRODUCERS)
         spread.add((row.time - row.born_time) // 1000)

@@ -52,7 +52,7 @@ class Holder(msgspec.Struct, gc=False):
     """its last pull is unanswered"""
 
 
-class Sharing(msgspec.Struct, gc=False):
+class SharedQueue(msgspec.Struct, gc=False):
     """A period in which two clients pulled a queue."""
 
     clients: set[str]
@@ -69,7 +69,7 @@ class _Queue(msgspec.Struct, gc=False):
     """its `address:port`, because two clients may share an id"""
     switches: list[tuple[int, str, str]] = []
     """last few switches: (time, previous `address:port`, next `address:port`)"""
-    shared: list[Sharing] = []
+    shared: list[SharedQueue] = []
     expected: int | None = None
     """expected offset of the next pull"""
     retried: int | None = None
@@ -145,7 +145,7 @@ class QueueOwnership:
             sharing.last = event.time
             sharing.clients |= clients
         elif len(queue.shared) < MAX_SHARED:
-            queue.shared.append(Sharing(clients, first, event.time))
+            queue.shared.append(SharedQueue(clients, first, event.time))
         return True
 
     def commit(self, event: GroupEvent) -> None:

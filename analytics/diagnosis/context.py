@@ -326,7 +326,7 @@ class Context:
         served = rows[0].response_code == _SUCCESS
         for name, count in Counter([row.broker_name for row in rows]).items():
             if name:
-                self.broker_names.add_asked(rows[0].server_address, name, count, served)
+                self.broker_names.add_requested(rows[0].server_address, name, count, served)
 
     def add_span(self, rows: Sequence[ExchangeRecord]) -> None:
         """Extend the observed period by these exchanges."""

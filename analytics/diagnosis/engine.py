@@ -3,7 +3,7 @@
 Rules: a row's codes and status determine the rules that take it; its flow (`Flow`) determines most
 keys. Both are looked up once per flow, and the rows of a flow are passed to a state together.
 Memory is bounded by the keys per rule (`MAX_KEYS`); further keys are counted and reported. Problems
-are sorted: incidents by their gravest problem, the cause first.
+are sorted: incidents by their most severe problem, the cause first.
 """
 
 from __future__ import annotations

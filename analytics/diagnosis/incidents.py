@@ -174,8 +174,8 @@ _GRADE: Final = {"info": 0, "warning": 1, "error": 2}
 
 def _weight_of_incident(incident: list[Problem]) -> tuple[int, int, int]:
     first = min(problem.first_time for problem in incident)
-    gravest = max(_GRADE[problem.severity] for problem in incident)
-    return -gravest, first, -len(incident)
+    worst = max(_GRADE[problem.severity] for problem in incident)
+    return -worst, first, -len(incident)
 
 
 def _leads_to(cause: Problem, problem: Problem, parent: Mapping[int, Problem]) -> bool:

@@ -76,7 +76,7 @@ def _column(rows: Sequence[ExchangeRecord], name: str) -> list[Any]:
     return _READERS[name](rows)
 
 
-def ask_times(rows: Sequence[ExchangeRecord]) -> list[int | None]:
+def request_times(rows: Sequence[ExchangeRecord]) -> list[int | None]:
     """Return the request times of exchanges."""
     return _column(rows, "request_time")
 

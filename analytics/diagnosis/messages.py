@@ -39,7 +39,7 @@ from ..sends.attempts import DEFAULT_TIMEOUT_US, SOON_US, ConnectFailure, Observ
 from ..sends.calls import attempts_of_message, with_broker_outcomes
 from ..sends.chains import Chain, Limits, chain_of
 from ..sends.timeouts import timeout_learnt
-from .keys import Add, Flow, ask_times, flow_of, message_keys, slowest_of
+from .keys import Add, Flow, flow_of, message_keys, request_times, slowest_of
 
 MAX_RECENT: Final = 20_000
 """messages that were stored at once and may still be retried"""
@@ -162,7 +162,7 @@ class AttemptStore:
     def _took_quick(self, rows: Sequence[ExchangeRecord], topic: str | None) -> bool:
         """Add quick first sends of their messages; return False and add nothing if any is not."""
         keys, recent, slowest = message_keys(rows), self._recent, slowest_of(rows)
-        if slowest is None or slowest > LONG_US or None in keys or None in ask_times(rows):
+        if slowest is None or slowest > LONG_US or None in keys or None in request_times(rows):
             return False
         messages = list(zip(cast("list[str]", keys), repeat(topic)))
         if not (recent.keys().isdisjoint(messages) and self._telling.keys().isdisjoint(messages)):

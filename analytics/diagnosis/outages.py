@@ -92,7 +92,7 @@ class Outage:
     starting: bool = False
     """no sign of it before"""
     untried: bool = False
-    """it closed its last connections, and nobody has tried to connect since"""
+    """it closed its last connections, and no client has tried to connect since"""
     moved_to: str | None = None
     """new address of the broker; `end` is then its first appearance in a NameServer's route"""
 
@@ -109,7 +109,7 @@ class Outage:
 
     @property
     def lost_sight(self) -> bool:
-        """Whether nobody tried to connect for so long that the return time is unknown."""
+        """Whether no client tried to connect for so long that the return time is unknown."""
         return self.end is not None and self.end - self.last > HOUR
 
     def span(self) -> tuple[int, int]:

@@ -40,7 +40,7 @@ MAX_MESSAGES: Final = 5000
 """maximum messages with known refusals"""
 MAX_ATTEMPTS: Final = 16
 """maximum refusals of one message"""
-MOST_SAID: Final = 3
+MOST_LISTED: Final = 3
 """maximum names in one sentence"""
 CALL_REFUSALS: Final = frozenset(range(40_000, 60_001)) - {40_401, 40_404}
 """RocketMQ codes in gRPC, except MESSAGE_NOT_FOUND and OFFSET_NOT_FOUND, which are no refusals"""
@@ -410,8 +410,8 @@ def only(names: Iterable[str]) -> str | None:
 def listed(names: Iterable[str]) -> str:
     """Join names for a sentence: ``broker-a and broker-b``."""
     ordered = sorted(set(names))
-    more = len(ordered) - MOST_SAID
-    parts = [*ordered[:MOST_SAID], *([f"{more} more"] if more > 0 else [])]
+    more = len(ordered) - MOST_LISTED
+    parts = [*ordered[:MOST_LISTED], *([f"{more} more"] if more > 0 else [])]
     return (
         parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
     )
@@ -426,8 +426,8 @@ def called(noun: str, names: Iterable[str]) -> str:
 def counted_names(counter: Mapping[str, int]) -> str:
     """Return names with counts, the most frequent first: ``Orders (12), Bills (3)``."""
     ordered = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
-    text = ", ".join(f"{name} ({number:,})" for name, number in ordered[:MOST_SAID])
-    more = len(ordered) - MOST_SAID
+    text = ", ".join(f"{name} ({number:,})" for name, number in ordered[:MOST_LISTED])
+    more = len(ordered) - MOST_LISTED
     return f"{text} and {more} more" if more > 0 else text
 
 

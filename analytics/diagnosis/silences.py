@@ -36,7 +36,7 @@ FIRST_INTERVAL: Final = 50_000_000
 """initial interval, ns"""
 MAX_WAITING: Final = 4096
 """maximum requests of one server with a long wait"""
-NOBODY_ASKED: Final = 3_000_000_000
+NO_REQUESTS: Final = 3_000_000_000
 """ns without a waiting request after which the end of a silence is unknown"""
 PATIENCE: Final = 3_000_000_000
 """minimum ns that requests wait if the silence is ongoing: the default of sendMsgTimeout"""
@@ -216,7 +216,7 @@ class ServerSilences(Fold):
                 continue
             if (
                 last is not None
-                and wait.begin - last.end <= NOBODY_ASKED
+                and wait.begin - last.end <= NO_REQUESTS
                 and not _answered_within(response_spans, last.begin, wait.until)
             ):
                 last.waits.append(wait)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dissectors.broker_store.evidence import StoredCopy, StoredHalfState, StoreEvidence
-from dissectors.broker_store.half_messages import ENDED, GIVEN_UP
+from dissectors.broker_store.half_messages import ABANDONED, ENDED
 from dissectors.remoting.ids.message_ids import decode_offset_id
 from dissectors.remoting.topic_names import CHECKED_OUT_TOPIC, HALF_TOPIC
 from dissectors.rows.message_record import COMMITTED, ROLLED_BACK
@@ -17,7 +17,7 @@ from .messages import ObservedMessage
 
 MOST_SOUGHT: Final = 10_000
 """maximum messages of one state that are looked up"""
-_MOST_TOLD: Final = 5
+_MOST_LISTED: Final = 5
 _MOST_GROUPS: Final = 5
 
 
@@ -79,15 +79,15 @@ class SoughtMessages:
         )
         return number if covered else None
 
-    def told(self, store: StoreEvidence) -> list[str]:
+    def described(self, store: StoreEvidence) -> list[str]:
         """Return a sentence for each of the first messages in a store."""
         sentences = []
         for key in sorted(self.messages):
             copies = store.copies_of(key, self.topic)
             if copies:
-                words = "; ".join(copy_words(copy, store) for copy in copies[:_MOST_TOLD])
+                words = "; ".join(copy_words(copy, store) for copy in copies[:_MOST_LISTED])
                 sentences.append(f"store: {key}: {words}")
-            if len(sentences) == _MOST_TOLD:
+            if len(sentences) == _MOST_LISTED:
                 break
         return sentences
 
@@ -121,6 +121,6 @@ _OUTCOMES: Final = {
     COMMITTED: "committed",
     ROLLED_BACK: "rolled back",
     ENDED: "committed or rolled back (the log is damaged)",
-    GIVEN_UP: f"moved to {CHECKED_OUT_TOPIC}",
+    ABANDONED: f"moved to {CHECKED_OUT_TOPIC}",
     None: "not decided",
 }

@@ -47,7 +47,7 @@ class Tables:
 
     given: ReportInput
     """the tables"""
-    remarks: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     """caveats about the input for the reader of the report"""
 
 
@@ -57,7 +57,7 @@ class _Parts:
     conversations: list[Relation] = field(default_factory=list)
     findings: list[Relation] = field(default_factory=list)
     messages: list[Relation] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     without: list[str] = field(default_factory=list)
     """inputs without connections"""
     without_messages: list[str] = field(default_factory=list)
@@ -105,8 +105,8 @@ def read_cells(inputs: Sequence[Input], tables: Sequence[CellTable]) -> Tables:
     report_input = ReportInput(engine.hold(parquet_here((), COLUMNS, "")), Kept(engine))
     counted = merged_cells(engine, tables, [Path(entry.name) for entry in inputs])
     report_input.kept.counted = counted
-    remarks = [remark for part in counted.parts for remark in part.remarks]
-    return Tables(report_input, list(dict.fromkeys(remarks)))
+    notes = [note for part in counted.parts for note in part.notes]
+    return Tables(report_input, list(dict.fromkeys(notes)))
 
 
 def _read(reader: Reader, inputs: Sequence[Input], messages: bool) -> Tables:
@@ -117,14 +117,14 @@ def _read(reader: Reader, inputs: Sequence[Input], messages: bool) -> Tables:
                 getattr(parts, name).append(table)
         else:
             _add_files(reader, entry, parts, messages)
-    parts.remarks += about_repeated(inputs)
+    parts.notes += about_repeated(inputs)
     if parts.without and parts.conversations:
-        parts.remarks.append(
+        parts.notes.append(
             f"{', '.join(parts.without)}: has no TCP connections, so those of the other inputs are"
             " ignored, too"
         )
     if parts.without_messages and parts.messages:
-        parts.remarks.append(
+        parts.notes.append(
             f"{', '.join(parts.without_messages)}: has no table of messages, so those of the other"
             " inputs are ignored, too"
         )
@@ -138,7 +138,7 @@ def _read(reader: Reader, inputs: Sequence[Input], messages: bool) -> Tables:
             _together(parts.findings) if have_connections and parts.findings else None,
             _together(parts.messages) if have_messages and parts.messages else None,
         ),
-        parts.remarks,
+        parts.notes,
     )
 
 
@@ -180,7 +180,7 @@ def _add_files(reader: Reader, entry: Input, parts: _Parts, messages: bool) -> N
         parts.without_messages.append(entry.name)
     if entry.manifest is not None and entry.manifest.options:
         chosen = ", ".join(f"{name} {value}" for name, value in entry.manifest.options.items())
-        parts.remarks.append(f"{entry.name} contains only selected rows: {chosen}")
+        parts.notes.append(f"{entry.name} contains only selected rows: {chosen}")
 
 
 def _file_rows(
@@ -194,7 +194,7 @@ def _file_rows(
     if is_lines:
         lines = reader.json_lines(files, columns, source)
         if lines.broken:
-            parts.remarks.append(_about(lines, source))
+            parts.notes.append(_about(lines, source))
         return lines.rows
     return reader.parquet(files, columns, source)
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 WHO = ("client", "process", "group")
 """Columns that identify a producer: address, process digits of its UNIQ_KEYs, group."""
-_TOLD_APART = (*WHO, "version_name")
+_DISTINGUISHED = (*WHO, "version_name")
 """Another version is another program, even with the same process digits."""
-NUMBER = f"xxhash64({', '.join(f'`{name}`' for name in _TOLD_APART)})"
+NUMBER = f"xxhash64({', '.join(f'`{name}`' for name in _DISTINGUISHED)})"
 """SQL: a number for a producer."""
 
 
@@ -51,7 +51,7 @@ def producers_in(table: pyarrow.Table) -> Iterator[OneProducer]:
     import pyarrow
 
     who = np.zeros(table.num_rows, dtype=np.int64)
-    for name in _TOLD_APART:
+    for name in _DISTINGUISHED:
         column = table.column(name).combine_chunks().dictionary_encode("encode")
         who = who * len(column.dictionary) + column.indices.to_numpy(zero_copy_only=False)
         who = np.unique(who, return_inverse=True)[1]  # a product of counts may not fit
@@ -92,8 +92,8 @@ def gone_of(table: pyarrow.Table) -> list[Gone]:
     texts = [text for text in table.column("gone").unique().to_pylist() if text]
     if not texts:
         return []
-    told = map(_GONE.decode, texts)
-    return gone_near(told, set(map(str, table.column("broker").unique().to_pylist())))
+    names = map(_GONE.decode, texts)
+    return gone_near(names, set(map(str, table.column("broker").unique().to_pylist())))
 
 
 _GONE = msgspec.json.Decoder(list[Gone])

@@ -288,9 +288,9 @@ class _Rows:
             "windows": len(replay.windows),
             "isolated_us": sum(map(self._clipped, replay.windows)),
             "avoided": replay.avoided,
-            "to_isolated": len(replay.trespasses),
+            "to_isolated": len(replay.violations),
             "not_followed": replay.broken,
-            "no_better": len(replay.trespasses.because(ALL_ISOLATED)),
+            "no_better": len(replay.violations.because(ALL_ISOLATED)),
             "connects_failed": self._connects_failed(),
             "unreachable": self._unreachable,
             "first_time": int(producer.begin[0]),
@@ -299,7 +299,7 @@ class _Rows:
 
     def _windows(self) -> Iterator[IsolationRow]:
         windows = self._replay.windows
-        inside = np.bincount(self._replay.trespasses.window, minlength=len(windows))
+        inside = np.bincount(self._replay.violations.window, minlength=len(windows))
         for window, count in zip(windows, inside.tolist(), strict=True):
             yield {
                 **self._seen(window.attempt),
@@ -316,7 +316,7 @@ class _Rows:
             }
 
     def _sends(self) -> Iterator[IsolationRow]:
-        violations = self._replay.trespasses
+        violations = self._replay.violations
         columns = (violations.attempt, violations.window, violations.why)
         listed = zip(*(column[:MOST_SENDS].tolist() for column in columns), strict=True)
         for index, number, why in listed:
@@ -336,7 +336,7 @@ class _Rows:
     def _brokers(self) -> Iterator[IsolationRow]:
         producer = self._producer
         inside = np.bincount(
-            producer.broker.codes[self._replay.trespasses.attempt],
+            producer.broker.codes[self._replay.violations.attempt],
             minlength=len(producer.broker.names),
         )
         for code, name in enumerate(producer.broker.names):
@@ -362,7 +362,7 @@ class _Rows:
 
     def _settings(self) -> Iterator[IsolationRow]:
         for name, replay in self._others.items():
-            moved = replay.trespasses.because(BROKEN)
+            moved = replay.violations.because(BROKEN)
             yield {
                 "setting": name,
                 "used": replay is self._replay,
@@ -373,7 +373,7 @@ class _Rows:
                 ),
                 "attempts_moved": len(moved),
                 "failures_avoided": int(self._failed[moved].sum()),
-                "attempts_kept": len(replay.trespasses) - len(moved),
+                "attempts_kept": len(replay.violations) - len(moved),
             }
 
 

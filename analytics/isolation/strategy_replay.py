@@ -115,7 +115,7 @@ class Replay:
 
     settings: FaultSettings
     windows: list[Window] = field(default_factory=list)
-    trespasses: Violations = Violations(_NONE, _NONE, _NONE)
+    violations: Violations = Violations(_NONE, _NONE, _NONE)
     avoided: int = 0
     """attempts at brokers not isolated while another broker of the topic was"""
     chance: float = 1.0
@@ -124,7 +124,7 @@ class Replay:
     @property
     def broken(self) -> int:
         """Number of attempts that the strategy would have prevented."""
-        return len(self.trespasses.because(BROKEN))
+        return len(self.violations.because(BROKEN))
 
 
 def replayed(producer: ProducerAttempts, settings: FaultSettings) -> Replay:
@@ -133,7 +133,7 @@ def replayed(producer: ProducerAttempts, settings: FaultSettings) -> Replay:
     reports = _reports(producer, settings)
     _open_windows(producer, reports, result)
     if result.windows:
-        result.trespasses = _judge(producer, reports, result)
+        result.violations = _judge(producer, reports, result)
         result.avoided, result.chance = _avoided(producer, result)
     return result
 
@@ -343,7 +343,7 @@ def _avoided(producer: ProducerAttempts, replay: Replay) -> tuple[int, float]:
         for start, stop in np.searchsorted(producer.begin, np.array(spans).reshape(-1, 2)):
             elsewhere[start:stop] |= meets[start:stop]
     elsewhere &= producer.last_broker.codes < 0
-    elsewhere[replay.trespasses.attempt] = False
+    elsewhere[replay.violations.attempt] = False
     chance = 1.0
     for code, count in zip(
         *np.unique(producer.topic.codes[elsewhere], return_counts=True), strict=True

@@ -221,7 +221,7 @@ class _Before:
         self._attempts = 0
         """number of the last attempt"""
         self._last_attempt: MessageRecord | None = None
-        self._told: dict[tuple[str | None, object], MessageRecord] = {}
+        self._deliveries: dict[tuple[str | None, object], MessageRecord] = {}
 
     def add(self, row: MessageRecord) -> None:
         """Add the next step."""
@@ -230,9 +230,9 @@ class _Before:
             self._attempts = self._number(row)
             self._last_attempt = row
         if row.event in (DELIVERED, RETURNED):
-            self._told[group, row.event] = row
+            self._deliveries[group, row.event] = row
         if row.event == DELIVERED:
-            self._told[group, record_of(row)] = row
+            self._deliveries[group, record_of(row)] = row
 
     def _number(self, row: MessageRecord) -> int:
         """Return the number of an attempt; sends that cannot be stitched are counted."""
@@ -251,7 +251,7 @@ class _Before:
             return ""
         # the only state of earlier steps on which the result depends
         keys = (DELIVERED, RETURNED, record_of(row))
-        deliveries = [self._told.get((row.consumer_group, key)) for key in keys]
+        deliveries = [self._deliveries.get((row.consumer_group, key)) for key in keys]
         again = why_again(row, [delivery for delivery in deliveries if delivery is not None])
         return "" if again is None else _AGAIN[again]
 
@@ -292,16 +292,18 @@ def _summary(rows: Sequence[MessageRecord]) -> list[str]:
     lines = []
     stored = [row for row in rows if row.event in (STORED, PREPARED)]
     delivered = [row for row in rows if row.event == DELIVERED]
-    born = next((row.born_time for row in rows if row.born_time is not None), None)
+    created = next((row.born_time for row in rows if row.born_time is not None), None)
     kept = next((row.store_time for row in rows if row.store_time is not None), None)
     parts = []
-    if born is not None and stored and stored[0].time is not None:
+    if created is not None and stored and stored[0].time is not None:
         done = stored[0].time + 1000 * (stored[0].latency_us or 0)
-        parts.append(f"stored {duration_text((done - born) // 1000)} after creation")
-    elif born is not None and kept is not None:
-        parts.append(f"stored {duration_text((kept - born) // 1000)} after creation (two clocks)")
-    if born is not None and delivered and delivered[0].time is not None:
-        took = duration_text((delivered[0].time - born) // 1000)
+        parts.append(f"stored {duration_text((done - created) // 1000)} after creation")
+    elif created is not None and kept is not None:
+        parts.append(
+            f"stored {duration_text((kept - created) // 1000)} after creation (two clocks)"
+        )
+    if created is not None and delivered and delivered[0].time is not None:
+        took = duration_text((delivered[0].time - created) // 1000)
         parts.append(f"first delivered {took} after creation")
     if parts:
         lines.append(f"{', '.join(parts)} (producer clock)")

@@ -56,13 +56,13 @@ def tag(name: str, inner: str = "", **attributes: object) -> str:
 
     `kind` is the class attribute; an underscore stands for a hyphen. None omits an attribute.
     """
-    told = "".join(
+    written = "".join(
         f' {"class" if key == "kind" else key.replace("_", "-")}="'
         f'{f"{value:.1f}" if isinstance(value, float) else escaped(value)}"'
         for key, value in attributes.items()
         if value is not None
     )
-    return f"<{name}{told}>{inner}</{name}>"
+    return f"<{name}{written}>{inner}</{name}>"
 
 
 def micros_of(value: object) -> int | None:

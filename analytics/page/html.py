@@ -138,9 +138,7 @@ class _Section:
         if not any(
             chart.kind == "incidents" and tables[chart.table].data.num_rows for chart in charts
         ):
-            parts.append(
-                _list("", self.result.remarks, "remarks")
-            )  # the cards have the same content
+            parts.append(_list("", self.result.notes, "remarks"))  # the cards have the same content
         for chart in charts:
             if picture := self._chart(chart, tables[chart.table]):
                 aside = chart.kind == "flows" and tables[chart.table].data.num_rows == 1

@@ -39,14 +39,14 @@ def _section(name: str, life: Life) -> str:
     facts = [f"{what} {text}" for what, text in (("keys", life.keys), ("tag", life.tags)) if text]
     about = ", ".join([f"Topic {life.topic or 'unknown'}", *facts, *life.summary])
     unseen = "".join(f"<li>{escaped(line)}</li>" for line in life.unseen)
-    remarks = (
+    notes = (
         f'<p class="dim">Not visible in this capture:</p><ul class="remarks">{unseen}</ul>'
         if unseen
         else ""
     )
     return (
         f'<section class="report" id="{name}"><h2>{escaped(life.name)}</h2>'
-        f'<p class="dim">{escaped(about)}</p>{remarks}'
+        f'<p class="dim">{escaped(about)}</p>{notes}'
         f'<figure><div class="scroll">{_svg(life)}</div></figure>{_table(life)}</section>'
     )
 

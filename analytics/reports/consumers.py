@@ -50,7 +50,7 @@ def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Rel
     )
 
 
-def remarks(rows: Rows) -> list[str]:
+def report_notes(rows: Rows) -> list[str]:
     """Return the notes of the report."""
     notes = [
         f"{row['group']}: {row['left_out']:,} events omitted: a limit was reached."
@@ -120,6 +120,6 @@ REPORT = Report(
             },
         ),
     ),
-    remarks=remarks,
+    notes=report_notes,
     shares=(SHARE,),
 )

@@ -48,7 +48,7 @@ def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Rel
     return folded(report_input, FOLDING, known, TABLES)
 
 
-def remarks(rows: Rows) -> list[str]:
+def report_notes(rows: Rows) -> list[str]:
     """Return the notes of the report."""
     groups = rows.get(GROUPS.name)
     if groups is None:
@@ -103,6 +103,6 @@ REPORT = Report(
             {"start": "cause", "end": "group", "value": "deliveries", "label": "topic"},
         ),
     ),
-    remarks=remarks,
+    notes=report_notes,
     shares=(SHARE,),
 )

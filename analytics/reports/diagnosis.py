@@ -70,7 +70,7 @@ def _sources(report_input: ReportInput) -> list[str]:
 # -- notes ----------------------------------------------------------------------------------------
 
 
-def remarks(rows: Rows) -> list[str]:
+def report_notes(rows: Rows) -> list[str]:
     """Return the main problems and the limits of the capture."""
     problems = rows.get(PROBLEMS.name)
     if problems is None:
@@ -98,6 +98,6 @@ REPORT = Report(
     tables=_TABLES,
     build=build,
     charts=(Chart("incidents", "Incidents", PROBLEMS.name, {"time": "first_time"}),),
-    remarks=remarks,
+    notes=report_notes,
     shares=(SHARE, BROKER_NAMES, UNAVAILABLE, RELAYS, SUSPECTS),
 )

@@ -319,7 +319,7 @@ def _topics(queues: Relation) -> Relation:
     )
 
 
-def remarks(rows: Rows) -> list[str]:
+def report_notes(rows: Rows) -> list[str]:
     """Return the notes of the report."""
     states = [str(row["strategy"]) for row in rows.get(PRODUCERS.name, ()) if row["windows"]]
     notes = []
@@ -362,6 +362,6 @@ REPORT = Report(
             {"row": "client group broker", "start": "start", "end": "end", "colour": "cause"},
         ),
     ),
-    remarks,
+    report_notes,
     (STITCHED, BROKER_NAMES, UNAVAILABLE, RELAYS, SUSPECTS),
 )

@@ -362,7 +362,7 @@ def _coarse(cells: Relation, keys: Sequence[str]) -> Relation:
     return counted.adding({"below_us": above})
 
 
-def remarks(rows: Rows) -> list[str]:
+def report_notes(rows: Rows) -> list[str]:
     """Return the notes of the report."""
     notes = _about_strays(rows.get(OVER_TIME.name, ()))
     gone = [row for row in rows.get(OUTAGES.name, ()) if row["producers"] or row["clients"]]
@@ -468,7 +468,7 @@ REPORT = Report(
             },
         ),
     ),
-    remarks=remarks,
+    notes=report_notes,
     shares=(BROKER_NAMES, UNAVAILABLE, RELAYS, SUSPECTS),
     cells=(CELLS, CELLS_OVER_TIME, latency_network.SLOWEST_CELLS, ROUTES),
     additive=frozenset(

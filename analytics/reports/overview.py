@@ -438,7 +438,7 @@ def _unanswered(cells: Relation, names: Relation) -> Relation:
     return grouped.adding({"capture": "place.capture", "packet": "place.request_packet"})
 
 
-def remarks(rows: Rows) -> list[str]:
+def report_notes(rows: Rows) -> list[str]:
     """Return notes: failures, missing responses, and messages not safely stored."""
     errors, unanswered = rows.get(ERRORS.name), rows.get(UNANSWERED.name)
     notes = about_connects(rows.get(CONNECTS.name, ()))
@@ -518,7 +518,7 @@ REPORT = Report(
             },
         ),
     ),
-    remarks=remarks,
+    notes=report_notes,
     shares=(BROKER_NAMES, UNAVAILABLE, RELAYS, SUSPECTS, STITCHED),
     cells=(
         *(CELLS, ERROR_CELLS, ERROR_CELLS_OVER_TIME, UNANSWERED_CELLS, SENT_CELLS),

@@ -161,7 +161,7 @@ def _findings(findings: Relation) -> Relation:
     )
 
 
-def remarks(rows: Rows) -> list[str]:
+def report_notes(rows: Rows) -> list[str]:
     """Return the caveats for the other reports."""
     notes = []
     exchanges, connections = rows.get(EXCHANGES.name, ()), rows.get(CONNECTIONS.name)
@@ -199,7 +199,7 @@ REPORT = Report(
     question="How complete is the capture, and what can it not show?",
     tables=(EXCHANGES, CONNECTIONS, FINDINGS),
     build=build,
-    remarks=remarks,
+    notes=report_notes,
     cells=(CELLS,),
     additive=frozenset({EXCHANGES.name}),
 )

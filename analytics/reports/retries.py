@@ -321,7 +321,7 @@ def _consumers(exchanges: Relation) -> Relation:
     )
 
 
-def remarks(rows: Rows) -> list[str]:
+def report_notes(rows: Rows) -> list[str]:
     """Return the notes of the report."""
     totals = rows.get(TOTALS.name, ())
     notes = []
@@ -382,6 +382,6 @@ REPORT = Report(
             {"start": "from_broker", "end": "to_broker", "value": "retries", "label": "cause"},
         ),
     ),
-    remarks,
+    report_notes,
     (STITCHED, BROKER_NAMES, UNAVAILABLE, RELAYS, SUSPECTS),
 )

@@ -207,7 +207,7 @@ def attempts_of(
     attempts: list[ObservedAttempt] = []
     for place, (send, views) in enumerate(requests):
         following = requests[place + 1][0] if place + 1 < len(requests) else None
-        since = requests[place - 1][0].begin if place else born_of(send, timeout_us)
+        since = requests[place - 1][0].begin if place else creation_of(send, timeout_us)
         before = requests[place - 1][0] if place else None
         inferred = _inferred(send, since, before, failures)
         attempts.extend(inferred)
@@ -217,9 +217,9 @@ def attempts_of(
     return _numbered(attempts, timeout_us)
 
 
-def _deadline(born: int, begin: int, timeout_us: int) -> int:
+def _deadline(created: int, begin: int, timeout_us: int) -> int:
     """Return the deadline of an attempt: shared by all attempts, or one each for 3.x."""
-    return (born if begin <= born + timeout_us else begin) + timeout_us
+    return (created if begin <= created + timeout_us else begin) + timeout_us
 
 
 def _begin_of(send: Send, since: int | None, first: bool) -> int:
@@ -232,7 +232,7 @@ def _begin_of(send: Send, since: int | None, first: bool) -> int:
     return connected if connected is not None and since <= connected <= send.begin else send.begin
 
 
-def born_of(send: Send, timeout_us: int) -> int | None:
+def creation_of(send: Send, timeout_us: int) -> int | None:
     """Return the creation time of the UNIQ_KEY, at which the first attempt starts.
 
     None if the key has no time, or one longer ago than a call of `send` can last.

@@ -54,7 +54,7 @@ def _found(
         requests = _counted(report_input.exchanges) if counted is None else counted()
         for row in report_input.kept.rows(_asked(requests)).to_pylist():
             name, count, served = row["broker_name"], int(row["asked"]), bool(row["served"])
-            known.add_asked(row["server_address"], name, count, served)
+            known.add_requested(row["server_address"], name, count, served)
         routed = report_input.kept.cells(ROUTES, lambda: _routed(report_input.exchanges))
         for row in report_input.kept.rows(
             routed.ordered(("times desc", "told"), MAX_ADDRESSES)

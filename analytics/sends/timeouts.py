@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from .attempts import ALIKE_US, DEFAULT_TIMEOUT_US, GRACE_US, Send, born_of, logged
+from .attempts import ALIKE_US, DEFAULT_TIMEOUT_US, GRACE_US, Send, creation_of, logged
 
 _LEAST_TIMEOUT_US = 300_000
 _ROUND_US = 100_000
@@ -22,11 +22,12 @@ def timeout_learnt(messages: Iterable[Sequence[Send]]) -> int | None:
     numbers. A single time may be the end of the client.
     """
     waited = sorted(
-        send.closed - born
+        send.closed - created
         for send in (same[0] for same in messages if len(same) == 1 and not same[0].call)
         if send.status == "unanswered" and send.ended_by == "client" and not logged(send)
-        if send.closed is not None and (born := born_of(send, 100 * DEFAULT_TIMEOUT_US)) is not None
-        if send.closed - born >= _LEAST_TIMEOUT_US
+        if send.closed is not None
+        and (created := creation_of(send, 100 * DEFAULT_TIMEOUT_US)) is not None
+        if send.closed - created >= _LEAST_TIMEOUT_US
     )
     for least, following in pairwise(waited):
         if following - least <= ALIKE_US:

@@ -17,7 +17,7 @@ from ..schema import Described, schema_of
 from ..sql.engine import OfGroup, OfGroups, made_by_group, made_by_groups
 from ..sql.local import BATCH, LocalEngine, with_zones
 from ..sql.relation import Relation, RelationText, statement_of
-from .repeated_keys import MOST_SLOTS, PACKED, packed_keys, random_factor, told_keys
+from .repeated_keys import MOST_SLOTS, PACKED, keys_of_slot, packed_keys, random_factor
 
 if TYPE_CHECKING:
     import pyarrow
@@ -150,7 +150,7 @@ class SparkEngine:
             return self._here.repeated(relation)
         pack = partial(packed_keys, factor=random_factor(), slots=self._slots())
         packed = self.frame(relation).mapInArrow(pack, PACKED)
-        return self.kept_frame(packed.groupBy("slot").applyInArrow(told_keys, "key long"))
+        return self.kept_frame(packed.groupBy("slot").applyInArrow(keys_of_slot, "key long"))
 
     def _slots(self) -> int:
         """Return the number of slots that all groups are divided into, some for each task."""

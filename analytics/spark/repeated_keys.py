@@ -89,7 +89,7 @@ def _by_slot(keys: NDArray[np.int64], factor: int, slots: int) -> list[bytes]:
     return [part.tobytes() for part in parts]
 
 
-def told_keys(slot: pyarrow.Table) -> pyarrow.Table:
+def keys_of_slot(slot: pyarrow.Table) -> pyarrow.Table:
     """Return the distinct keys (`key`) of a slot that are repeated or selected explicitly."""
     import pyarrow
 

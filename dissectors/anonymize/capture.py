@@ -21,7 +21,7 @@ from operator import le
 from typing import BinaryIO, Final
 
 from ..conversations.conversation import Direction, Pdu
-from ..conversations.conversation_table import SWEEP_PACKETS, ConversationTable, GivenOut
+from ..conversations.conversation_table import SWEEP_PACKETS, ConversationTable, ReleasedPdus
 from ..conversations.keys import address_size, reversed_key, source_of
 from ..conversations.tls_state import Tls
 from ..decode.pipeline import Decode, DecodeOptions
@@ -175,7 +175,7 @@ class CaptureAnonymizer:
         segments = SegmentReader()
         segments.acks_wanted = True
         streams: dict[int, CallStreams | ReplicationStreams] = {}
-        released: list[GivenOut] = []
+        released: list[ReleasedPdus] = []
         pieces: list[Piece] = []
         held = HeldBytes()
         packets = 0

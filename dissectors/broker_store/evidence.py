@@ -84,9 +84,9 @@ class StoreEvidence:
     _known: set[str] = field(default_factory=set)
 
     @property
-    def remarks(self) -> list[str]:
+    def notes(self) -> list[str]:
         """Unreadable parts of the stores."""
-        return [line for store in self.stores for line in store.remarks]
+        return [line for store in self.stores for line in store.notes]
 
     def look_up(self, messages: Mapping[str, str]) -> None:
         """Look up messages (UNIQ_KEY → topic) that are not cached.

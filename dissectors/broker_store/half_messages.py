@@ -20,7 +20,7 @@ from ..remoting.messages.message import StoredMessage
 from ..remoting.topic_names import CHECKED_OUT_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from ..rows.message_record import COMMITTED, ROLLED_BACK
 
-GIVEN_UP: Final = "given_up"
+ABANDONED: Final = "given_up"
 """checked too often by the broker"""
 ENDED: Final = "ended"
 """committed or rolled back: the deciding bytes of the log are missing"""
@@ -48,7 +48,7 @@ class StoredHalfEnd(NamedTuple):
     half: StoredMessage
     """its record, without the body"""
     outcome: str
-    """COMMITTED, ROLLED_BACK, GIVEN_UP or ENDED"""
+    """COMMITTED, ROLLED_BACK, ABANDONED or ENDED"""
     record: StoredMessage
     """record with the outcome"""
 
@@ -74,7 +74,7 @@ class StoredHalves:
         elif message.topic == OP_HALF_TOPIC:
             yield from self._op(message)
         elif message.topic == CHECKED_OUT_TOPIC:
-            yield StoredHalfEnd(message, GIVEN_UP, message)
+            yield StoredHalfEnd(message, ABANDONED, message)
         elif message.transaction == "commit":
             half = self._by_log.get(message.prepared_transaction_offset)
             if half is not None and half.message.unique_key == message.unique_key:

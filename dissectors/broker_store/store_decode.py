@@ -80,7 +80,7 @@ class StoreDecode(Decode):
         inner = (
             unwrap_inner_batch(record, budget=self._budget) if is_inner_batch(record) else (record,)
         )
-        remark = self.store.said_of(record)
+        remark = self.store.remark_of(record)
         for place, message in enumerate(inner):
             facts = self._facts.facts_of(message, self.options.body_limit, self._budget)
             if self._is_in_time(facts.store_time):

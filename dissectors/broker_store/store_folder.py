@@ -51,7 +51,7 @@ class StoreFolder:
     """None if the copy has no readable index"""
     offsets: list[GroupOffset] = field(default_factory=list)
     """group offsets"""
-    remarks: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     """unreadable parts of the copy, one sentence each"""
 
     def records(self) -> Iterator[StoreRecord]:
@@ -86,7 +86,7 @@ class StoreFolder:
             return None
         return self.index.has(message.topic, key, message.physical_offset)
 
-    def said_of(self, message: StoredMessage) -> str | None:
+    def remark_of(self, message: StoredMessage) -> str | None:
         """Return remarks of queues and index on a record, or None."""
         visible, indexed = self.visible(message), self.indexed(message)
         remarks = [] if visible is None else [IN_QUEUE if visible else NOT_IN_QUEUE]
@@ -106,7 +106,7 @@ def store_in(folder: str) -> StoreFolder:
     Raise CaptureError for a folder without a commit log.
     """
     store = StoreFolder(folder, log_files(folder))
-    store.remarks += [
+    store.notes += [
         f"bytes of the commit log are missing between {before} and {after}"
         for before, after in pairwise(store.files)
         if base_of(after) != _end_of(before)
@@ -122,7 +122,7 @@ def store_in(folder: str) -> StoreFolder:
         inside = folder_in(root, name)
         if inside is not None and (inside / ROCKSDB_MARK).exists():
             store.queues = None
-            store.remarks.append(
+            store.notes.append(
                 f"{inside} is a RocksDB store, so it is unknown whether consumers get a message;"
                 " brokers with rocksdbCQDoubleWriteEnable=true write both forms"
             )
@@ -130,7 +130,7 @@ def store_in(folder: str) -> StoreFolder:
     index = folder_in(root, INDEX_FOLDER)
     if index is not None:
         store.index = KeyIndex(index)
-        store.remarks += [f"{path}: not read, its layout is unknown" for path in store.index.unread]
+        store.notes += [f"{path}: not read, its layout is unknown" for path in store.index.unread]
     store.offsets, problems = offsets_in(root)
-    store.remarks += problems
+    store.notes += problems
     return store

@@ -39,7 +39,7 @@ ANY_TIME: Final = 1 << 62
 
 
 @final
-class GivenOut:
+class ReleasedPdus:
     """Last results of a conversation that ended or held too much."""
 
     def __init__(
@@ -99,7 +99,7 @@ class ConversationTable:
         self._shard: i64 = shard
         self._shards: i64 = shards
 
-    def direction_of(self, segment: Segment, out: list[GivenOut]) -> Direction | None:
+    def direction_of(self, segment: Segment, out: list[ReleasedPdus]) -> Direction | None:
         """Return the direction of a segment; this may end an earlier conversation.
 
         Return None for an acknowledgement without a known conversation.
@@ -152,7 +152,7 @@ class ConversationTable:
                 self.passed.add(segment.key, conversation)
         return direction
 
-    def sweep(self, now: i64, out: list[GivenOut]) -> None:
+    def sweep(self, now: i64, out: list[ReleasedPdus]) -> None:
         """End conversations closed a while ago, and reduce the held bytes below the limit."""
         held: i64 = 0
         closed: list[Conversation] = []
@@ -168,7 +168,7 @@ class ConversationTable:
         if held > MAX_HELD:
             self._release(held, out)
 
-    def release_holes(self, out: list[GivenOut], quiet_since: i64 = ANY_TIME) -> None:
+    def release_holes(self, out: list[ReleasedPdus], quiet_since: i64 = ANY_TIME) -> None:
         """Release data held behind holes in connections quiet since then; end nothing."""
         waiting: list[Conversation] = []
         for direction in self._directions.values():
@@ -180,9 +180,9 @@ class ConversationTable:
         for conversation in waiting:
             pdus: list[Pdu] = []
             conversation.release_holes(pdus)
-            out.append(GivenOut(conversation, pdus, False, True))
+            out.append(ReleasedPdus(conversation, pdus, False, True))
 
-    def finish(self, out: list[GivenOut]) -> None:
+    def finish(self, out: list[ReleasedPdus]) -> None:
         """End all conversations in order of appearance, after the last packet."""
         conversations: list[Conversation] = []
         for direction in self._directions.values():
@@ -245,7 +245,7 @@ class ConversationTable:
         if before and not direction.conversation.shaking:
             self.shaking -= 1
 
-    def _open(self, segment: Segment, out: list[GivenOut]) -> Direction:
+    def _open(self, segment: Segment, out: list[ReleasedPdus]) -> Direction:
         key = segment.key
         if len(self._directions) >= 2 * MAX_CONVERSATIONS:
             self._end_stalest(segment, out)
@@ -278,7 +278,7 @@ class ConversationTable:
             place = place * 31 + byte & 0xFFFF
         return place
 
-    def _end(self, conversation: Conversation) -> GivenOut:
+    def _end(self, conversation: Conversation) -> ReleasedPdus:
         self._look_again(conversation)
         self._directions.pop(conversation.first.key, None)
         self._directions.pop(conversation.second.key, None)
@@ -295,7 +295,7 @@ class ConversationTable:
             self.frames += conversation.frames
             self.commands += conversation.commands
             self._count_ended(conversation)
-        return GivenOut(conversation, pdus, True, waited)
+        return ReleasedPdus(conversation, pdus, True, waited)
 
     def _count_ended(self, conversation: Conversation) -> None:
         replication = conversation.state.replication()
@@ -326,7 +326,7 @@ class ConversationTable:
         number: i64 = conversation.number
         self._findings.append(Finding(FindingKind.NOT_ROCKETMQ, detail, ts, 0, number, -1))
 
-    def _end_stalest(self, segment: Segment, out: list[GivenOut]) -> None:
+    def _end_stalest(self, segment: Segment, out: list[ReleasedPdus]) -> None:
         """End an eighth of the conversations, those idle for the longest time."""
         stale: list[Conversation] = []
         for direction in self._directions.values():
@@ -341,15 +341,15 @@ class ConversationTable:
         for conversation in stale:
             out.append(self._end(conversation))
 
-    def _release(self, held: i64, out: list[GivenOut]) -> None:
+    def _release(self, held: i64, out: list[ReleasedPdus]) -> None:
         """Release the largest holders until half of the limit is free."""
-        holding: list[Conversation] = []
+        holders: list[Conversation] = []
         for direction in self._directions.values():
             conversation = direction.conversation
             if conversation.first is direction and held_bytes_of(conversation) > 0:
-                holding.append(conversation)
-        holding.sort(key=_held_of, reverse=True)
-        for conversation in holding:
+                holders.append(conversation)
+        holders.sort(key=_held_of, reverse=True)
+        for conversation in holders:
             if held <= MAX_HELD // 2:
                 return
             detail = f"{held_bytes_of(conversation)} bytes are given up"
@@ -365,7 +365,7 @@ class ConversationTable:
             conversation.first.decoder.release()
             conversation.second.decoder.release()
             conversation.release_holes(pdus)
-            out.append(GivenOut(conversation, pdus, False, waited))
+            out.append(ReleasedPdus(conversation, pdus, False, waited))
 
 
 def is_another(direction: Direction, segment: Segment) -> bool:

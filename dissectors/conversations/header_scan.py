@@ -61,7 +61,7 @@ _FLAG: Final[i64] = word_of(b'flag":')
 _LANGUAGE: Final[i64] = word_of(b"language")
 _OPAQUE: Final[i64] = word_of(b'opaque":')
 _REMARK: Final[i64] = word_of(b'remark":')
-_NOT_SAID: Final[i64] = word_of(b"null")
+_NULL: Final[i64] = word_of(b"null")
 _SERIALIZE: Final[i64] = word_of(b"serializ")
 _TYPE: Final[i64] = word_of(b"eTypeCur")
 _RPC: Final[i64] = word_of(b'rentRPC"')
@@ -238,7 +238,7 @@ def _scan_language(view: HeaderView, header: bytes, at: i64, size: i64) -> i64:
 
 def _scan_remark(view: HeaderView, header: bytes, at: i64, size: i64) -> i64:
     """Scan the remark; return the offset after it, or -1 if not plain."""
-    if word_at(header, at, size) & FOUR == _NOT_SAID:
+    if word_at(header, at, size) & FOUR == _NULL:
         view.remark = None
         return at + 4
     if header[at] != QUOTE:

@@ -144,11 +144,11 @@ class HeaderView:
     """
 
     __slots__ = (
-        "asked_offset", "body_bytes", "born_timestamp", "broker_name", "code", "commit_offset",
-        "data", "flag", "group", "is_call", "is_filled", "is_plain", "is_request", "is_special",
-        "keys", "kind", "language", "max_offset", "max_reconsume_times", "message_count",
-        "min_offset", "msg_id", "next_offset", "offset", "opaque", "properties", "queue_id",
-        "queue_offset", "recall_handle", "reconsume_limit", "reconsume_times", "remark",
+        "body_bytes", "born_timestamp", "broker_name", "code", "commit_offset", "data", "flag",
+        "group", "is_call", "is_filled", "is_plain", "is_request", "is_special", "keys", "kind",
+        "language", "max_offset", "max_reconsume_times", "message_count", "min_offset", "msg_id",
+        "next_offset", "offset", "opaque", "properties", "queue_id", "queue_offset",
+        "recall_handle", "reconsume_limit", "reconsume_times", "remark", "requested_offset",
         "serialize_type", "suggested_broker", "sys_flag", "tags", "topic", "unique_key", "version",
     )  # fmt: skip
 
@@ -202,7 +202,7 @@ class HeaderView:
         self.max_reconsume_times: i64 = ABSENT
         self.offset: i64 = ABSENT
         """queue offset that a request is about"""
-        self.asked_offset: i64 = ABSENT
+        self.requested_offset: i64 = ABSENT
         """start offset of a pull"""
         self.commit_offset: i64 = ABSENT
         self.msg_id: i64 = ABSENT
@@ -271,7 +271,7 @@ class HeaderView:
         else:
             self.topic, self.group = _either(s0, s1), _either(s2, _either(s3, s4))
             self.queue_id, self.broker_name = s5, _either(slots.s6, slots.s7)
-            self.asked_offset, self.commit_offset, self.sys_flag = slots.s8, slots.s9, slots.s11
+            self.requested_offset, self.commit_offset, self.sys_flag = slots.s8, slots.s9, slots.s11
             self.offset = _either(slots.s8, _either(slots.s9, slots.s10))
 
     def fill(self, command: RemotingCommand) -> None:

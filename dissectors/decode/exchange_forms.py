@@ -63,7 +63,7 @@ class ExchangeColumns:
 
     def __init__(self, captures: list[str], findings: list[Finding]) -> None:
         """Collect findings about rows in `findings`; `captures` are names by index."""
-        self._messages = MessageGiver(captures, findings)
+        self._messages = MessageCollector(captures, findings)
         self.sink = ArrowSink(COLUMNS)
         """the buffer"""
         self._writer = ExchangeWriter(self.sink, captures, findings)
@@ -82,7 +82,7 @@ class ExchangeColumns:
 
 
 @final
-class MessageGiver:
+class MessageCollector:
     """Adds messages of exchanges to a table in encoded form.
 
     Rows of exchanges are built only if the table needs them.

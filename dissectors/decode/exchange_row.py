@@ -530,7 +530,7 @@ def _header_facts(request: Pdu, response: Pdu | None) -> list[str]:
         return _NONE
     elif view.kind == PLAIN and view_of_response is not None and code not in NOT_ALLOWED:
         return pull_facts(
-            view.text(view.asked_offset),
+            view.text(view.requested_offset),
             view_of_response.text(view_of_response.next_offset),
             view_of_response.text(view_of_response.min_offset),
             view_of_response.text(view_of_response.max_offset),

@@ -220,15 +220,15 @@ class Decode:
 
         The options must request messages without bodies.
         """
-        from .exchange_forms import MessageGiver
+        from .exchange_forms import MessageCollector
 
         assert self._table is not None
         lines = self._table.as_lines()
         findings: list[Finding] = []
-        giver = MessageGiver(self.sources, findings)
+        collector = MessageCollector(self.sources, findings)
         for batch in self._exchanges(KEEP_MESSAGES):
             for exchange in batch:
-                giver.give(exchange, self._table)
+                collector.give(exchange, self._table)
             if findings:
                 self.add_findings(findings)
                 findings.clear()

@@ -17,7 +17,7 @@ from ..conversations.conversation_table import (
     SWEEP_BYTES,
     SWEEP_PACKETS,
     ConversationTable,
-    GivenOut,
+    ReleasedPdus,
 )
 from ..findings import Finding, FindingKind, undecoded
 from ..remoting import code_sets, row_bodies
@@ -88,7 +88,7 @@ class Stages:
         self._shaking: i64 = 0
         self._swept: i64 = 0
         self._bytes: i64 = 0
-        self._results: list[GivenOut] = []
+        self._results: list[ReleasedPdus] = []
         self._pdus: list[Pdu] = []
 
     def receive(self, packets: list[Packet], passed: i64 = 0, size: i64 = 0) -> None:

@@ -74,13 +74,13 @@ class DecodeStats(RunTotals, kw_only=True):
 
     captures: list[CaptureStats] = []
     finding_counts: dict[FindingKind, int] = {}
-    packets_told: int = 0
+    packets_reported: int = 0
     """packets read by other processes, until their captures are known"""
 
     @property
     def packets(self) -> int:
         """Packets read."""
-        return max(self.packets_told, sum(capture.packets for capture in self.captures))
+        return max(self.packets_reported, sum(capture.packets for capture in self.captures))
 
     @property
     def first_time(self) -> int:

@@ -64,7 +64,7 @@ class CallReader:
         """streams of other methods"""
         self.unnamed = 0
         """streams without a captured method"""
-        self.given_up = 0
+        self.abandoned = 0
         """streams dropped because too many were open"""
         self._budget = budget
         self._held = HeldBytes()
@@ -206,7 +206,7 @@ class CallReader:
     def _bound(self) -> None:
         """Drop held bytes above the limit."""
         if self.held > MOST_HELD:
-            self.given_up += 1
+            self.abandoned += 1
             self.release()
 
     def _headers(
@@ -249,7 +249,7 @@ class CallReader:
         self.methods += 1
         if len(self._streams) >= MOST_STREAMS:
             self._remove(next(iter(self._streams)))
-            self.given_up += 1
+            self.abandoned += 1
         stream = self._streams[event.stream] = CallStream(method, event.place, self._held)
         if event.stream <= self._lost_to:
             stream.server.lose()

@@ -11,7 +11,6 @@ from typing import Final
 
 from ..remoting.row_facts.ext_fields import deadline_of
 from ..remoting.row_facts.names import (
-    ASKED_ENDPOINT,
     CHECKED,
     CLIENT_TYPE,
     DEADLINE_MS,
@@ -23,6 +22,7 @@ from ..remoting.row_facts.names import (
     MESSAGE_TYPE,
     RECONSUME_LIMIT,
     RECONSUMED,
+    REQUESTED_ENDPOINT,
     STORED_MS,
     SUBSCRIPTION,
     TIMER,
@@ -129,12 +129,12 @@ def _stored_in(system: Tree) -> list[str]:
 
 def _delays_in(system: Tree) -> list[str]:
     """Return the delays of a delayed message."""
-    due, born, stored = (nanoseconds_at(system, name) for name in _TIMES)
-    if due is None or born is None or stored is None:
+    due, created, stored = (nanoseconds_at(system, name) for name in _TIMES)
+    if due is None or created is None or stored is None:
         return []
     # stored again when due; a second early is in time, as timers have steps
     late = "-" if stored < due - SECOND else str((stored - due) // _MILLI)
-    return [fact(TIMER, f"{(due - born) // _MILLI} {(stored - born) // _MILLI} {late}")]
+    return [fact(TIMER, f"{(due - created) // _MILLI} {(stored - created) // _MILLI} {late}")]
 
 
 def _of_ack(tree: Tree) -> CallColumns:
@@ -159,7 +159,9 @@ def _deadline_in(tree: Tree) -> list[str]:
 
 def _of_route_request(tree: Tree) -> CallColumns:
     columns = _common(tree)
-    columns.facts = [fact(ASKED_ENDPOINT, address) for address in _addresses_at(tree, "endpoints")]
+    columns.facts = [
+        fact(REQUESTED_ENDPOINT, address) for address in _addresses_at(tree, "endpoints")
+    ]
     return columns
 
 

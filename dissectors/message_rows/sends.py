@@ -37,12 +37,12 @@ def rows_of_batch(seen: SeenExchange) -> Iterator[MessageEvent]:
     fields = request.command.ext_fields
     names = send_fields_of(request.command.code)
     event = event_of(request.view, seen.response.view if seen.response is not None else None)
-    born = time_of_ms(number_of(fields.get(names.born_timestamp)))
+    created = time_of_ms(number_of(fields.get(names.born_timestamp)))
     reconsumed = number_of(fields.get(names.reconsume_times))
     ids = (seen.row.offset_msg_id or "").split(",")
     for place, item in enumerate(decode_batch(request.body).items):
         offset_msg_id = ids[place] if place < len(ids) else ""
-        facts = _facts_of_item(seen, item, place, offset_msg_id, born, reconsumed)
+        facts = _facts_of_item(seen, item, place, offset_msg_id, created, reconsumed)
         yield MessageEvent(event, place, facts)
 
 
@@ -51,7 +51,7 @@ def _facts_of_item(
     item: BatchItem,
     place: int,
     offset_msg_id: str,
-    born: int | None,
+    created: int | None,
     reconsumed: int | None,
 ) -> Facts:
     """Return the facts of a batch item."""
@@ -75,7 +75,7 @@ def _facts_of_item(
         properties.get("KEYS"),
         properties.get("TAGS"),
         properties.get("__transactionId__"),
-        born,
+        created,
         deliver_time=deliver_time_of(properties),
         reconsume_times=reconsumed,
         delay_level=number_of(properties.get("DELAY")),

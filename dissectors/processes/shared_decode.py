@@ -223,12 +223,12 @@ class SharedDecode(Decode):
         if any(held > most for held, most in zip(together, _LIMITS, strict=True)):
             raise _LimitNear
         self.read_before = outputs[0].bytes_read
-        self.stats.packets_told = outputs[0].packets
+        self.stats.packets_reported = outputs[0].packets
         if outputs[0].begun:
             self.stats.captures = outputs[0].begun
         totals = [output.totals for output in outputs if output.totals is not None]
         if totals:
-            self.stats.captures, self.stats.packets_told = totals[0].captures, 0
+            self.stats.captures, self.stats.packets_reported = totals[0].captures, 0
             set_sums(self.stats, [item.found for item in totals])
         return bool(totals)
 
@@ -261,7 +261,7 @@ class SharedDecode(Decode):
         conversations = alone.take_conversations()
         if number < self._chunks_given:
             return False
-        self.stats.captures, self.stats.packets_told = alone.stats.captures, 0
+        self.stats.captures, self.stats.packets_reported = alone.stats.captures, 0
         self.add_findings(findings)
         self._ended += conversations
         self._carried += messages

@@ -14,7 +14,7 @@ from librt.strings import BytesWriter
 
 from ..decode.command_order import NO_FLOOR, CommandSeen, CommandStages
 from ..decode.exchange import Exchange
-from ..decode.exchange_forms import ExchangeColumns, ExchangeLines, MessageGiver
+from ..decode.exchange_forms import ExchangeColumns, ExchangeLines, MessageCollector
 from ..decode.pipeline import Carried, Decode, DecodeOptions
 from ..decode.stages import Stages
 from ..decode.totals import totals_of
@@ -80,10 +80,10 @@ class ShardDecode(Decode):
         findings: list[Finding] = []
         counts = BytesWriter()
         lines = self._table.as_lines()
-        giver = MessageGiver(self.sources, findings)
+        collector = MessageCollector(self.sources, findings)
         for places, exchanges in self._ordered_in_time():
             self._step += 1
-            giver.give_counted(exchanges, self._table, lines, counts)
+            collector.give_counted(exchanges, self._table, lines, counts)
             self.add_found(findings)
             runs = runs_of_counts(places, counts.getvalue())
             counts.truncate(0)

@@ -61,7 +61,7 @@ class BrokerNames:
         """Add the names in an exchange, which may be pending."""
         if row.request_code in NAMING_CODES and row.broker_name:
             served = row.response_code == _SUCCESS
-            self.add_asked(row.server_address, row.broker_name, served=served)
+            self.add_requested(row.server_address, row.broker_name, served=served)
         if row.brokers:
             self.add_routed(row.brokers)
 
@@ -71,7 +71,7 @@ class BrokerNames:
             name, _, address = entry.rpartition(SEPARATOR)
             self._add(self.routed, address, name, count)
 
-    def add_asked(self, address: str, name: str, count: int = 1, served: bool = True) -> None:
+    def add_requested(self, address: str, name: str, count: int = 1, served: bool = True) -> None:
         """Add sends or fetches to `address` that name a broker; `served`: they succeeded.
 
         A refused retry may carry the name of another broker.

@@ -230,12 +230,12 @@ class ExchangeRecord(msgspec.Struct, gc=False):
 
 
 def _key_time_of(
-    request_code: int | None, unique_key: str | None, asked_us: int | None
+    request_code: int | None, unique_key: str | None, request_us: int | None
 ) -> int | None:
     """Return the column `key_time` in µs."""
-    if unique_key is None or asked_us is None or request_code not in SENDS:
+    if unique_key is None or request_us is None or request_code not in SENDS:
         return None
-    return key_time_of(unique_key, asked_us)
+    return key_time_of(unique_key, request_us)
 
 
 DERIVED: Final[Mapping[str, tuple[Callable[..., object], tuple[str, ...]]]] = {

@@ -76,7 +76,7 @@ class TlsSide:
         """memory bytes of the queue"""
         self.protection: Protection | None = None
         self.stage = TlsStage.CLEAR
-        self.said_hello = False
+        self.sent_hello = False
         self.skipping = False
         """the first records are not encrypted with these keys"""
         self.cut = False
@@ -170,7 +170,7 @@ class TlsSession:
         self._early: bool | None = None
         self._retried = False
         self._events_left = MAX_EVENTS
-        self._missing_said = False
+        self._missing_reported = False
         self._out: list[Plaintext] = []
 
     @property
@@ -322,7 +322,7 @@ class TlsSession:
             side.protection = protection.updated()
 
     def _read_client_hello(self, side: TlsSide, hello: ClientHello | None) -> None:
-        side.said_hello = True
+        side.sent_hello = True
         if hello is None:
             return
         if self._client < 0:
@@ -335,7 +335,7 @@ class TlsSession:
             self._note(hello)
 
     def _read_server_hello(self, side: TlsSide, hello: ServerHello | None) -> None:
-        side.said_hello = True
+        side.sent_hello = True
         if hello is None:
             return
         if self._client < 0:
@@ -350,7 +350,7 @@ class TlsSession:
 
     def _read_cut_hello(self, side: TlsSide) -> None:
         """Record the contents of a truncated hello."""
-        if side.said_hello or side.protection is not None:
+        if side.sent_hello or side.protection is not None:
             return
         content = side.handshake.held
         if side.reader.held[:1] == bytes((HANDSHAKE,)):
@@ -364,7 +364,7 @@ class TlsSession:
         if not self._wanted:
             side.end()
             return True
-        if not side.said_hello and side.stage == TlsStage.CLEAR:
+        if not side.sent_hello and side.stage == TlsStage.CLEAR:
             self._end_both(FindingKind.TLS_MIDSTREAM, "no handshake was captured", record)
             return True
         client, server = self._client_hello, self._server_hello
@@ -440,8 +440,8 @@ class TlsSession:
         """End a direction with an unknown secret; report it once for both."""
         hello = self._client_hello
         detail = f"of the session {hello.random[:8].hex()}…" if hello else "of an unknown session"
-        self._end(side, FindingKind.TLS_SECRET_MISSING, detail, record, self._missing_said)
-        self._missing_said = True
+        self._end(side, FindingKind.TLS_SECRET_MISSING, detail, record, self._missing_reported)
+        self._missing_reported = True
 
     def _end_both(self, kind: FindingKind, detail: str, record: Record) -> None:
         """End both directions with one finding."""

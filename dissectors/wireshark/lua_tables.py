@@ -141,7 +141,7 @@ def property_filters() -> tuple[FilterField, ...]:
 
 
 PORTS: Final = ",".join(map(str, (NAMESRV, CONTAINER, VIP, BROKER, CONTROLLER)))
-"""conversations there are RocketMQ's; others are told by their bytes"""
+"""conversations there are RocketMQ's; others are recognized by their bytes"""
 
 _FOUND: Final = {
     FindingKind.BAD_FRAME: "MALFORMED",
@@ -347,7 +347,7 @@ def _meaning(describe: Describer) -> dict[str, object]:
         return {"kind": "sys_flag"}
     elif describe(_NO_BIT) == f"{_NO_BIT:#x}":
         return {"bits": _bits_of(describe)}
-    values = {} if kind == "duration" else _said_of(describe, (*_SMALL, *_LARGE), kind)
+    values = {} if kind == "duration" else _texts_of(describe, (*_SMALL, *_LARGE), kind)
     more = describe(_SMALL.stop)
     return {
         "kind": kind,
@@ -361,7 +361,7 @@ def _bits_of(describe: Describer) -> list[dict[str, object]]:
     return [_bits(bit, bit, name) for bit, name in named if name and name != f"{bit:#x}"]
 
 
-def _said_of(
+def _texts_of(
     describe: Callable[[int], str | None], values: Iterable[int], kind: str | None
 ) -> dict[int, str]:
     found = {value: text for value in values if (text := describe(value)) is not None}

@@ -15,7 +15,7 @@ generation (client versions)  ``4.7`` (to 4.7.1)   ``4.8`` (to 5.1.3)  ``5.1`` (
                               600
 an isolation counts as        30 s, so 600 s       the same           10 s, so 10 s
 an update of the item         replaces the time:   the same           only moves it later: a fast
-                              a fast answer ends                      answer ends nothing
+                              a fast response ends                    response ends nothing
                               the isolation
 first choice                  available, on a      available (1)      available (2) and not the
                               retry only the same                     last broker

@@ -318,7 +318,7 @@ def _how(job: _Job) -> str:
 
 
 _REPORTS: Final = msgspec.json.Decoder(JobReport)
-_TOLD: Final = msgspec.json.Decoder(JobTarget)
+_TARGET: Final = msgspec.json.Decoder(JobTarget)
 
 
 # -- within a worker ----------------------------------------------------------------------------
@@ -382,7 +382,7 @@ class _Worker:
             return
         report = JobReport({}, done=True)
         try:
-            self._run = make(number, json_of(_TOLD, line))
+            self._run = make(number, json_of(_TARGET, line))
             self._run.start, self._run.tick = self._started, self._tick
             try:
                 self._figures = run_replay(self._run, self._stoppable)

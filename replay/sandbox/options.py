@@ -79,7 +79,7 @@ class SandboxOptions:
     seed: int = 0
     """of everything that is random: with one seed and one order of requests, all is repeated"""
     on_event: EventSink | None = None
-    """is told what happens; None: nobody is"""
+    """receives events; None: no receiver"""
     connections_limit: int = 2000
     """open connections of the whole sandbox"""
     greeting_ms: int = 30_000

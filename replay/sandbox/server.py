@@ -27,9 +27,9 @@ from .events import EventKind
 LANGUAGE: Final = "PYTHON"
 _UNREAD_LIMIT: Final = 2 * MAX_FRAME
 """bytes that a client may leave unread, or ask for within one turn"""
-_ASKED_LIMIT: Final = 1000
+_REQUESTS_LIMIT: Final = 1000
 """requests to a client that it has not answered"""
-_ASKED_IN_ALL: Final = 20_000
+_REQUESTS_IN_ALL: Final = 20_000
 """requests to all clients that they have not answered"""
 
 OnResponse = Callable[[RemotingCommand | None, bytes], None]
@@ -85,7 +85,7 @@ class Hub:
         self.commit: Callable[[], None] | None = None
         """called before responses are written: what must be on the disk first"""
         self.on_failure: Callable[[Exception], None] | None = None
-        """is told that this failed; nobody is answered then"""
+        """is notified that this failed; no request is answered then"""
         self._connections_limit = connections
         self._waiting_limit = waiting
         self.unfinished = 0
@@ -299,7 +299,7 @@ class Connection(asyncio.Protocol):
         """Send a request to the client, oneway without `on_response`; False if that cannot be."""
         if self._transport is None:
             return False
-        if len(self._asked) >= _ASKED_LIMIT or self.hub.asked >= _ASKED_IN_ALL:
+        if len(self._asked) >= _REQUESTS_LIMIT or self.hub.asked >= _REQUESTS_IN_ALL:
             return False
         opaque = self.hub.next_opaque()
         flag = 0 if on_response is not None else ONEWAY_FLAG
@@ -312,7 +312,7 @@ class Connection(asyncio.Protocol):
         self.write(self._encode(command, body))
         return True
 
-    def forget_asked(self, on_response: OnResponse) -> None:
+    def forget_request(self, on_response: OnResponse) -> None:
         """Forget a response that nobody waits for any more."""
         for opaque, waiting in list(self._asked.items()):
             if waiting == on_response:

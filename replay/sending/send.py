@@ -5,7 +5,7 @@ retried is an error of transport, a broker without address, an unusable response
 code in the configured set. An asynchronous send repeats the *same* request (queue id and born time
 included) after errors of transport only. A send to a chosen queue is tried once, or, asynchronous,
 with the same broker. Oneway is one attempt. 10, 11 and 12 are stored.
-The fault strategy is told of an asynchronous attempt twice, when it is handed over and when its end
+The fault strategy gets an asynchronous attempt twice, when it is handed over and when its end
 is known. Up to 5.1 the connection is opened before the handing over, so that a failure to connect
 is known first and the handing over, with the time that it took, has the last word; since 5.2 the
 connection is opened behind it.

@@ -97,7 +97,7 @@ class Transactions:
         self._questions = sender.config.budget.bound(*QUESTIONS)
         self._bodies = sender.config.budget.bound(*ASKED)
         self.on_check: Callable[[Check], None] | None = None
-        """told of every question of a broker about a message of this group; calls `asked` later"""
+        """receives every check of a broker for a message of this group; calls `asked` later"""
         self.on_end: Callable[[End], None] | None = None
         """called for every outcome sent to a broker"""
         if self._config.check_listener is not None:

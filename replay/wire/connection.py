@@ -146,9 +146,9 @@ class RemotingConnection:
         )
 
 
-def timeout_error(invoke: Invoke, asked_ms: int) -> SendTimeoutError:
+def timeout_error(invoke: Invoke, timeout_ms: int) -> SendTimeoutError:
     """Return the error of a request that timed out."""
     hint = "the server is slow, frozen, or unreachable"
     if invoke.request.code in SENDS:
         hint = "the broker is slow, frozen, or unreachable; it may have stored the message anyway"
-    return SendTimeoutError(f"no response from {invoke.address} within {asked_ms} ms", hint)
+    return SendTimeoutError(f"no response from {invoke.address} within {timeout_ms} ms", hint)

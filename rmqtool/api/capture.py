@@ -304,11 +304,11 @@ class Capture:
         to look messages up in. Raise ArgumentError for an unknown rule, ReadError for a folder
         without a commit log.
         """
-        from .judged import AskedTime, Problems, engine_of, fed, rules_named
+        from .judged import Problems, RequestedTime, engine_of, fed, rules_named
 
         engine = engine_of(rules_named(rules))
         engine.context.store = evidence_of(stores)
-        asked = AskedTime.of(choice_of("", since, until, None))
+        asked = RequestedTime.of(choice_of("", since, until, None))
         with translated():
             decode = self._decode(Choice(), conversations=True)
             for _ in fed(decode, engine, asked):

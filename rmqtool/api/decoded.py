@@ -103,12 +103,12 @@ class DecodedLog(Capture):
         stores: Any = (),
     ) -> Problems:
         """Return the problems that ``rmqtool diagnose`` finds: by incident, the cause first."""
-        from .judged import AskedTime, Problems, engine_of, fed_rows, rules_named
+        from .judged import Problems, RequestedTime, engine_of, fed_rows, rules_named
 
         engine = engine_of(rules_named(rules))
         engine.context.store = evidence_of(stores)
         choice = choice_of("", since, until, None)
-        asked = AskedTime.of(choice)
+        asked = RequestedTime.of(choice)
         with _translated():
             for log in self._logs_in(choice):
                 for _ in fed_rows(log, engine, asked):

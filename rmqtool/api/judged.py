@@ -42,7 +42,7 @@ class Problems(list[Problem]):
         problems.limits = [
             *not_judged_in_short(diagnosis),
             *diagnosis.limits,
-            *(() if store is None else store.remarks),
+            *(() if store is None else store.notes),
         ]
         return problems
 
@@ -118,7 +118,7 @@ def engine_of(rules: Sequence[DiagnosisRule]) -> Engine:
     return Engine(with_finders(rules), {rule.id for rule in rules})
 
 
-class AskedTime:
+class RequestedTime:
     """Rows of a time window, or all rows without one.
 
     Exchanges belong to it by their start, or else their end; connections by overlap. Times of day
@@ -138,7 +138,7 @@ class AskedTime:
         self._bounds: tuple[int | None, int | None] | None = None
 
     @classmethod
-    def of(cls, choice: Choice) -> AskedTime:
+    def of(cls, choice: Choice) -> RequestedTime:
         """Return the time window of a choice."""
         since, until = (
             None if ns is None else Moment(ns, has_date=True) for ns in (choice.since, choice.until)
@@ -186,7 +186,7 @@ class AskedTime:
         return (since is None or last >= since) and (until is None or first < until)
 
 
-def fed_rows(given: Input, engine: Engine, asked: AskedTime) -> Iterator[int]:
+def fed_rows(given: Input, engine: Engine, asked: RequestedTime) -> Iterator[int]:
     """Feed the rows of an input to the engine, batch by batch; yield the number of exchanges.
 
     Raise InputError for a damaged file.
@@ -203,9 +203,9 @@ def fed_rows(given: Input, engine: Engine, asked: AskedTime) -> Iterator[int]:
         engine.add_findings(asked.findings(findings))
 
 
-def fed(decode: Decode, engine: Engine, asked: AskedTime | None = None) -> Iterator[int]:
+def fed(decode: Decode, engine: Engine, asked: RequestedTime | None = None) -> Iterator[int]:
     """Feed decoded rows to the engine, batch by batch; yield the number of exchanges."""
-    asked = asked or AskedTime()
+    asked = asked or RequestedTime()
     for batch in decode.records():
         engine.add_exchanges(asked.exchanges(batch))
         engine.add_connections(asked.connections(decode.take_conversations()))

@@ -40,7 +40,7 @@ class EventOutput:
         self._goes_on = goes_on
         self._listening = False
         self._deaf = False
-        self.is_told = True
+        self.is_written = True
         """whether all events were written; a closed pipe is not a failure"""
 
     def start(self, value: dict[str, object], lines: Sequence[Labelled]) -> None:
@@ -97,7 +97,7 @@ class EventOutput:
             self._deaf = True
             silence_stdout()
             if isinstance(error, CommandError):
-                self.is_told = False
+                self.is_written = False
                 said(error.message, f"{self._goes_on}; events are no longer shown")
 
 

@@ -36,7 +36,7 @@ def run_broker(request: BrokerRequest) -> ExitStatus:
     except BaseException:
         run.discard()
         raise
-    return ExitStatus.OK if run.is_told else ExitStatus.FAILURE
+    return ExitStatus.OK if run.is_written else ExitStatus.FAILURE
 
 
 class _Run:
@@ -52,9 +52,9 @@ class _Run:
         self.discard = self._shown.discard
 
     @property
-    def is_told(self) -> bool:
+    def is_written(self) -> bool:
         """Whether all events were written."""
-        return self._shown.is_told
+        return self._shown.is_written
 
     def started(self, box: Sandbox) -> None:
         """Print the addresses."""

@@ -17,7 +17,7 @@ from dissectors.times import Moment
 from dissectors.where.filter import WhereError
 
 from ..api.decoded import stats_of
-from ..api.judged import AskedTime
+from ..api.judged import RequestedTime
 from ..api.tables.named import EXCHANGES, table_named
 from ..api.tables.table import UnknownColumnError
 from ..live.keeping import opened_capture
@@ -109,7 +109,7 @@ def _logs(request: BrowseRequest, logs: Sequence[str]) -> Opened:
         raise CommandError(str(error), getattr(error, "hint", "")) from None
     session = BrowseSession(_name_of(names), has_frames=False)
     session.is_by_time = True
-    return session, reading_logs(inputs, AskedTime(since, until)), None, lambda: None
+    return session, reading_logs(inputs, RequestedTime(since, until)), None, lambda: None
 
 
 def _dated(request: BrowseRequest) -> tuple[Moment | None, Moment | None]:

@@ -84,10 +84,10 @@ class FollowSink(TextSink[CommandSeen]):
 
     def _lines_of(self, seen: CommandSeen) -> list[str]:
         from_client = seen.pdu.src == self._client
-        return said_lines(seen, from_client, self._limit, self._budget, self._colour)
+        return printed_lines(seen, from_client, self._limit, self._budget, self._colour)
 
 
-def said_lines(
+def printed_lines(
     seen: CommandSeen, from_client: bool, limit: int, budget: Budget, colour: bool
 ) -> list[str]:
     """Return the text of a command: title, header, and body; `limit`: bytes of the body."""

@@ -101,8 +101,8 @@ def _run_decode(
     else:
         result = _run(request, decode, exchange_rows(request, decode))
     if not request.quiet:
-        for remark in [*result.written, *remarks(decode, result, request)]:
-            print_note(remark)
+        for note in [*result.written, *notes_of(decode, result, request)]:
+            print_note(note)
     return _status(request, decode, result)
 
 
@@ -172,10 +172,10 @@ def _run(request: DecodeRequest, decode: Decode, rows: RowSource[Row]) -> RunCou
         sink.discard()
         raise
     held = loop.counts.held(request.fail_on) if loop.counts is not None else []
-    said_of_it = [written] if written else []
+    written_notes = [written] if written else []
     if sink.hidden:
-        said_of_it.append(f"{text_of_hidden(sink.hidden)}; use --columns or -T jsonl")
-    return RunCounts(loop.seen, loop.chosen, said_of_it, held)
+        written_notes.append(f"{text_of_hidden(sink.hidden)}; use --columns or -T jsonl")
+    return RunCounts(loop.seen, loop.chosen, written_notes, held)
 
 
 def _place_of(names: Sequence[str], time: Callable[[Row], int | None]) -> Callable[[Row], Key]:
@@ -348,23 +348,23 @@ def watch_of(request: DecodeRequest, decode: Decode) -> Watch | None:
     return Watch(Engine(rules()), decode.pending)
 
 
-def remarks(decode: Decode, found: RunCounts, request: DecodeRequest) -> list[str]:
+def notes_of(decode: Decode, found: RunCounts, request: DecodeRequest) -> list[str]:
     """Return notes on the result that its rows do not show."""
     stats = decode.stats
     lines = []
     if not found.chosen and request.limit != 0 and nothing_decoded(stats) is None:
         lines.append(_why_nothing(decode, found, request))
-    grave = {
+    severe = {
         kind.name: number
         for kind, number in stats.finding_counts.items()
         if kind.severity >= Severity.WARNING
     }
-    if grave and request.view is not View.summary:
+    if severe and request.view is not View.summary:
         missing = f" ({counted(stats.gap_bytes, 'byte')} not captured)" if stats.gap_bytes else ""
         more = "see --summary"
-        if request.view is not View.commands and FindingKind.BAD_MESSAGE.name in grave:
+        if request.view is not View.commands and FindingKind.BAD_MESSAGE.name in severe:
             more = "for details decode to a log (-T parquet -o LOG/) and read its table findings"
-        lines.append(f"the capture has {text_of_counts(grave)}{missing}; {more}")
+        lines.append(f"the capture has {text_of_counts(severe)}{missing}; {more}")
     return lines
 
 

@@ -58,7 +58,7 @@ def _run(request: StoreRequest) -> ExitStatus:
         raise CommandError(f"{error.path}: {error.reason}", error.hint) from None
     request = replace(request, sources=store.sources)
     status = run_decode(request, store, stored_messages(request, store))
-    for line in () if request.quiet else store.store.remarks:
+    for line in () if request.quiet else store.store.notes:
         print_note(line)
     return status
 

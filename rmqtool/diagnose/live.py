@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from analytics.diagnosis.engine import Diagnosis, Engine
 from dissectors.decode.pipeline import Decode, DecodeOptions
 
-from ..api.judged import AskedTime, engine_of, fed
+from ..api.judged import RequestedTime, engine_of, fed
 from ..live.keeping import Keeping, opened_capture, refuse_same_file
 from ..live.options import LiveRequest
 from ..summary.watch import ProblemChange, ProblemEvent, Watch, event_lines
@@ -68,7 +68,7 @@ def _watch(
     decode = Decode([keeping.source], options)
     watch = Watch(engine, decode.pending)
     with first_ends(decode.stop):
-        asked = AskedTime(request.since, request.until, lambda: decode.stats.first_time)
+        asked = RequestedTime(request.since, request.until, lambda: decode.stats.first_time)
         for _ in fed(decode, engine, asked):
             _report(watch.look(), output, request.quiet)
     watch.finish()

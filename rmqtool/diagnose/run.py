@@ -16,7 +16,7 @@ from analytics.inputs.window import TimeWindow, time_of
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.tcp.formats import is_capture
 
-from ..api.judged import AskedTime, engine_of, fed, fed_rows
+from ..api.judged import RequestedTime, engine_of, fed, fed_rows
 from ..decode.undecoded import nothing_decoded
 from ..ui.errors import print_note
 from ..ui.output import JOURNAL_MARK, refuse_existing, refuse_inputs
@@ -49,7 +49,7 @@ def run_diagnose(request: DiagnoseRequest) -> ExitStatus:
         _read_captures(request, captures, engine)
     status = write_diagnosis(request, engine.diagnosis(), ", ".join(map(_short, request.inputs)))
     if request.store is not None and not request.quiet:
-        for line in request.store.remarks:
+        for line in request.store.notes:
             print_note(line)
     return status
 
@@ -98,7 +98,7 @@ def _read_all_rows(
 def _read_rows(request: DiagnoseRequest, source: Input, engine: Engine) -> None:
     progress = Progress(sys.stderr, not request.quiet, "exchanges")
     seen = 0
-    asked = AskedTime(request.since, request.until)
+    asked = RequestedTime(request.since, request.until)
     for rows in fed_rows(source, engine, asked):
         seen += rows
         progress.update(seen, source.rows, seen)
@@ -126,7 +126,7 @@ def _read_captures(request: DiagnoseRequest, captures: list[str], engine: Engine
     progress = Progress(sys.stderr, not request.quiet, "exchanges")
     seen = 0
     try:
-        asked = AskedTime(request.since, request.until, lambda: decode.stats.first_time)
+        asked = RequestedTime(request.since, request.until, lambda: decode.stats.first_time)
         for rows in fed(decode, engine, asked):
             seen += rows
             progress.update(decode.bytes_read, decode.bytes_total, seen)

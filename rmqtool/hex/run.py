@@ -254,8 +254,8 @@ def _why(counter: _Counter) -> str:
 
 def _report_findings(request: HexRequest, findings: Iterable[Finding]) -> None:
     for info in findings:
-        grave = info.kind.severity >= Severity.WARNING
-        if info.offset < 0 or (request.quiet and not grave):
+        severe = info.kind.severity >= Severity.WARNING
+        if info.offset < 0 or (request.quiet and not severe):
             continue
         print_note(f"offset {info.offset}: {info.kind.name}: {one_line(info.detail)}")
 

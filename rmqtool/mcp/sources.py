@@ -152,7 +152,7 @@ class EvidenceSource:
             "engine": EngineChoice.local,
             "quiet": True,
         }
-        results, remarks = results_of(read_request(ReportRequest, words | self._options))
+        results, notes = results_of(read_request(ReportRequest, words | self._options))
         (result,) = results
         result_table = result.tables.get(table)
         rows = (
@@ -160,7 +160,7 @@ class EvidenceSource:
             if result_table is None
             else [encodable_value(row) for row in result_table.rows(MOST_ROWS + 1)]
         )
-        return self._answer({"rows": rows, "remarks": [*remarks, *result.remarks]}, MOST_ROWS)
+        return self._answer({"rows": rows, "remarks": [*notes, *result.notes]}, MOST_ROWS)
 
     def limits(self) -> BoundedAnswer:
         """Return the limits of the input."""
@@ -168,7 +168,7 @@ class EvidenceSource:
         data = summary.to_dict()
         shown = ("captures", "not_decoded", "gaps", "gap_bytes", "findings")
         evidence = evidence_of(self._stores)
-        limits = [*summary.limits, *(() if evidence is None else evidence.remarks)]
+        limits = [*summary.limits, *(() if evidence is None else evidence.notes)]
         return self._answer({"limits": limits, **{name: data[name] for name in shown}})
 
     @property

@@ -109,7 +109,7 @@ class _Run:
     def status(self) -> ExitStatus:
         """Return the exit status."""
         failed = self._recording is not None and any(_is_failure(t) for t in self._recording.taps)
-        failed = failed or bool(self._failed) or not self._shown.is_told
+        failed = failed or bool(self._failed) or not self._shown.is_written
         return ExitStatus.FAILURE if failed else ExitStatus.OK
 
 

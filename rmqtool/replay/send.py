@@ -201,9 +201,13 @@ class _Sending:
         journal = JournalWriter(folder, request.sync, request.in_flight, shared=True)
         begin = (folder / STEPS).stat().st_size
 
-        def made(number: int, told: JobTarget) -> ReplayRun:
-            guard.exempt(told.exempt)
-            target = config if told.namesrv is None else replace(config, namesrv=told.namesrv)
+        def made(number: int, job_target: JobTarget) -> ReplayRun:
+            guard.exempt(job_target.exempt)
+            target = (
+                config
+                if job_target.namesrv is None
+                else replace(config, namesrv=job_target.namesrv)
+            )
             own = planned_of(self._ready, run.run, self._survey, self._budget)
             rows = JournalWriter(folder, request.sync, shared=True)
             replay_run = self._replay_run(own, target, guard, rows, run)
@@ -416,27 +420,25 @@ class _Sending:
         note_cut_sources(planned)
         if request.quiet:
             return
-        remarks = [f"journal: {folder}/"]
+        notes = [f"journal: {folder}/"]
         if figures.again:
             times = counted(figures.again, "send")
-            remarks.append(
-                f"{times} of the earlier run had no known outcome and may be stored twice"
-            )
+            notes.append(f"{times} of the earlier run had no known outcome and may be stored twice")
         if figures.held:
             more = "queue or --order none" if request.order == SendOrder.keep else "none"
-            remarks.append(
+            notes.append(
                 f"{counted(figures.held, 'send')} started late, after waiting for earlier sends; "
                 f"--order {more} does not wait"
             )
-        remarks += map(printable, dict.fromkeys((*self._budget.said(), *self._notes)))
+        notes += map(printable, dict.fromkeys((*self._budget.said(), *self._notes)))
         if self._killed:
             begun = "the other processes started no more sends"
             hint = f"continue with: rmqtool replay --resume {folder} …"
-            remarks.append(f"{self._killed}; {begun}; {hint}")
+            notes.append(f"{self._killed}; {begun}; {hint}")
         elif self._stopped and not self._request.is_live:
-            remarks.append(f"stopped; continue with: rmqtool replay --resume {folder} …")
-        for remark in remarks:
-            print_note(remark)
+            notes.append(f"stopped; continue with: rmqtool replay --resume {folder} …")
+        for note in notes:
+            print_note(note)
 
     def _status(self) -> ExitStatus:
         if self._killed:

@@ -197,8 +197,8 @@ class _Batches:
             until=None,
             engine=EngineChoice.local,
         )
-        results, remarks = results_of(whole)
-        write_report(whole, results, remarks)
+        results, notes = results_of(whole)
+        write_report(whole, results, notes)
         sys.stdout.flush()
 
 

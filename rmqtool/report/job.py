@@ -106,7 +106,7 @@ def _write(request: ReportRequest, read: Read) -> None:
         for result in compared(computed(reports, tables.given, options), before):
             for item in result.tables.values():
                 write(item.table, tables.given.kept.engine.hold(item.data))
-        tables.remarks += earlier.remarks
+        tables.notes += earlier.notes
     else:
         for report, relations in built(reports, tables.given, options):
             for table in report.tables:
@@ -115,8 +115,8 @@ def _write(request: ReportRequest, read: Read) -> None:
     if request.cells is not None:
         write_cells(request, reports, inputs_of(request.inputs, window), tables)
     if not request.quiet:
-        for remark in tables.remarks:
-            print_note(remark)
+        for note in tables.notes:
+            print_note(note)
 
 
 if __name__ == "__main__":

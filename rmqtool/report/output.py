@@ -49,7 +49,7 @@ class About(NamedTuple):
     """names of the inputs for comparison"""
     chosen: dict[str, str]
     """options that restrict the rows"""
-    remarks: Sequence[str]
+    notes: Sequence[str]
     """notes on the input"""
 
 
@@ -96,10 +96,10 @@ def _is_folder(request: ReportRequest) -> bool:
 
 
 def write_report(
-    request: ReportRequest, results: Sequence[ReportResult], remarks: Sequence[str]
+    request: ReportRequest, results: Sequence[ReportResult], notes: Sequence[str]
 ) -> list[str]:
     """Write the report; return a note with its place, empty for standard output."""
-    about = About(request.inputs, request.compare, _chosen(request), remarks)
+    about = About(request.inputs, request.compare, _chosen(request), notes)
     if _is_folder(request):
         return [_write_folder(request, results, about)]
     output = Output(request.output, force=request.force)
@@ -181,7 +181,7 @@ def json_of(results: Sequence[ReportResult], about: About) -> bytes:
         {
             "name": result.report.name,
             "title": result.report.title,
-            "remarks": result.remarks,
+            "remarks": result.notes,
             "unknown": [table.name for table in result.unknown],
             "tables": {
                 name: {
@@ -201,7 +201,7 @@ def json_of(results: Sequence[ReportResult], about: About) -> bytes:
         "inputs": list(about.inputs),
         "compared_with": list(about.compare),
         "chosen": about.chosen,
-        "remarks": list(about.remarks),
+        "remarks": list(about.notes),
         "reports": reports,
     }
     return msgspec.json.format(msgspec.json.encode(whole), indent=1) + b"\n"
@@ -240,7 +240,7 @@ def html_of(results: Sequence[ReportResult], about: About) -> bytes:
     if about.compare:
         facts.append(("Compared with", ", ".join(about.compare)))
     facts += [(f"--{name}", text) for name, text in about.chosen.items()]
-    facts += [("Remark", remark) for remark in about.remarks]
+    facts += [("Remark", remark) for remark in about.notes]
     facts.append(("Created", f"{text_of_time(time_ns())[:19]}Z by rmqtool {VERSION}"))
 
     page = page_of("RocketMQ report", facts, results, shower_of, about.inputs)

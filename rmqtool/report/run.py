@@ -59,15 +59,15 @@ def run_report(request: ReportRequest) -> ExitStatus:
     try:
         if not request.verbose:  # py4j logs interrupted calls with a traceback
             logging.disable(logging.CRITICAL)
-        results, remarks = results_of(request)
+        results, notes = results_of(request)
     except ReportError as error:
         raise CommandError(error.message, error.hint) from error
     finally:
         logging.disable(logging.NOTSET)
-    written = write_report(request, results, remarks)
+    written = write_report(request, results, notes)
     if not request.quiet:
-        for remark in [*written, *remarks]:
-            print_note(remark)
+        for line in [*written, *notes]:
+            print_note(line)
     return ExitStatus.OK
 
 
@@ -300,8 +300,8 @@ def _reports(
         earlier = replace(request, until=request.split or request.until)
         compared_tables = tables_of(earlier, reports, read, others or inputs)
         results = compared(results, computed(reports, compared_tables.given, options, now))
-        tables.remarks += compared_tables.remarks
-    return results, tables.remarks
+        tables.notes += compared_tables.notes
+    return results, tables.notes
 
 
 def _of_cells(request: ReportRequest, reports: list[Report], inputs: Sequence[Input]) -> Tables:
@@ -323,7 +323,7 @@ def _of_cells(request: ReportRequest, reports: list[Report], inputs: Sequence[In
             f"{lack[0]} needs rows, and {inputs[0].name} has cells", "name logs or captures"
         )
     if lack:
-        tables.remarks.append(f"not shown, because cells lack the rows: {', '.join(lack)}")
+        tables.notes.append(f"not shown, because cells lack the rows: {', '.join(lack)}")
         reports[:] = [item for item in reports if item.name not in lack]
     return tables
 
@@ -358,15 +358,15 @@ def add_cells(
 
     counted = tables.given.kept.counted
     assert counted is not None
-    remarks = list(tables.remarks)
+    notes = list(tables.notes)
     if request.where:
-        remarks.append(f"{', '.join(request.inputs)}: only rows with {request.where}")
+        notes.append(f"{', '.join(request.inputs)}: only rows with {request.where}")
     part = CellPart(
         folder="",
         reports=[item.name for item in reports if item.cells],
         tables=[],
         inputs=list(request.inputs),
-        remarks=remarks,
+        notes=notes,
         slowest=request.slowest,
     )
     identities = {item.name: identity_of(item) for item in inputs}

@@ -46,7 +46,7 @@ def report_lines(
     lines: list[str] = []
     for result in results:
         lines += _heading(result.report.title, result.report.question, terminal, bool(lines))
-        for remark in result.remarks:
+        for remark in result.notes:
             lines += fact_lines([Labelled(one_line(remark), indent=2)], _narrowed(terminal))
         for table in result.tables.values():
             shown = table.table.shown or (_NAMED_ROWS if table.table.name in named else 0)

@@ -321,7 +321,7 @@ class _Run:
         """Show the summary."""
         self.clear()
         request, table = self._request, self._request.format is SendFormat.table
-        remarks = [self._log.finish()] if self._log is not None else []
+        notes = [self._log.finish()] if self._log is not None else []
         if table:
             self._lines.idle()
         else:
@@ -331,22 +331,20 @@ class _Run:
         elif self._error is not None:
             said(*in_options(self._error))
         if self._capture is not None:
-            remarks.append(_written(self._capture))
+            notes.append(_written(self._capture))
         if self._hidden:
             hidden = counted(self._hidden, "message")
-            remarks.append(f"{hidden} not shown; -V shows all")
+            notes.append(f"{hidden} not shown; -V shows all")
         if self._hopeless and self._total != self._summary.messages:
-            remarks.append("no NameServer can be reached; the remaining messages were not sent")
+            notes.append("no NameServer can be reached; the remaining messages were not sent")
         if self._refused and self._total != self._summary.messages:
-            remarks.append(
-                "a broker is not an allowed target; the remaining messages were not sent"
-            )
-        remarks += map(printable, self._budget.said())
+            notes.append("a broker is not an allowed target; the remaining messages were not sent")
+        notes += map(printable, self._budget.said())
         if self._stopped:
-            remarks.append("stopped; sends in flight have ended")
+            notes.append("stopped; sends in flight have ended")
         if not request.quiet:
-            for remark in remarks:
-                print_note(remark)
+            for note in notes:
+                print_note(note)
 
     def _show_summary(self, seconds: float, where: TextIO) -> None:
         lines = summary_lines(self._summary, seconds, terminal_of(where, self._request.colour))

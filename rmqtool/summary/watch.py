@@ -71,7 +71,7 @@ class _Open:
     """A problem that started and has not ended."""
 
     problem: Problem
-    told: int
+    reported: int
     """time of the last event"""
     growth: int = FIRST_GROWTH
     carried: int = 0
@@ -131,7 +131,7 @@ class Watch:
         self.engine, self._pending, self._next = engine, pending, 0.0
         for state in self._open.values():
             state.carried = (state.carried or _carried_until(state.problem, window)) + shift
-            state.told += shift
+            state.reported += shift
 
     def open_problems(self) -> list[Problem]:
         """Return the open problems."""
@@ -199,7 +199,7 @@ class Watch:
         if (before.severity, before.confidence) != (problem.severity, problem.confidence):
             return True
         grew = before.title != problem.title and before.count <= problem.count
-        return grew and now - known.told >= known.growth
+        return grew and now - known.reported >= known.growth
 
 
 def _is_same(before: Problem, problem: Problem) -> bool:

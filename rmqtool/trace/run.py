@@ -68,7 +68,7 @@ def run_trace(request: TraceRequest) -> ExitStatus:
     if not request.quiet:
         for line in _limits(search):
             print_note(line)
-        for line in request.store.remarks if request.store is not None else ():
+        for line in request.store.notes if request.store is not None else ():
             print_note(line)
     return ExitStatus.OK
 

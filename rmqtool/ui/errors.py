@@ -62,7 +62,7 @@ def guarded(command: Callable[[], ExitStatus]) -> ExitStatus:
     except CommandError as error:
         return said(error.message, error.hint, error.status)
     except OSError as error:
-        return said_of_system(error)
+        return report_system_error(error)
     except Exception as error:
         text = text_of_error(error)
         return _unexpected(error) if text is None else said(*text, _status_of(error))
@@ -98,7 +98,7 @@ def print_note(text: str) -> None:
         print("\n".join(lines), file=sys.stderr, flush=True)
 
 
-def said_of_system(error: OSError) -> ExitStatus:
+def report_system_error(error: OSError) -> ExitStatus:
     """Report an OSError; without a file name it is about standard output."""
     reason = reason_of(error)
     hint = "raise the limit of open files: ulimit -n 1024" if error.errno in _NO_FILE else ""

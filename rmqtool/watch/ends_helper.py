@@ -26,15 +26,15 @@ from .local_ends import LocalEnd, LocalEnds
 CAP_DAC_READ_SEARCH: Final = 2
 CAP_SYS_PTRACE: Final = 19
 PATIENCE: Final = 3.0
-"""timeout of an answer in seconds"""
+"""timeout of a response in seconds"""
 LONGEST: Final = 1 << 20
-"""most bytes of a question or an answer"""
+"""most bytes of a request or a response"""
 _QUESTION: Final = msgspec.json.Decoder(list[tuple[str, str]])
 _RESPONSE: Final = msgspec.json.Decoder(list[LocalEnd])
 
 
 class EndsHelper:
-    """Client of the helper process; without its answer, looks up what is visible here."""
+    """Client of the helper process; without its response, looks up what is visible here."""
 
     def __init__(self) -> None:
         """Fork the helper process; this process must have one thread only."""

@@ -64,6 +64,34 @@ PAGES = [*_NO_GLOSSARY, *(ROOT / name for name in ROOT_PAGES)]
 PACKAGES = ("analytics", "dissectors", "replay", "rmqtool")
 
 
+_BANNED_WORDS = frozenset(
+    (
+        *("anew", "answer", "answerer", "answering", "answers", "asker", "askers", "birth"),
+        *("births", "expert", "experts", "grave", "gravest", "orphaned", "requester", "requesters"),
+        *("told", "trespass", "trespasses", "twin", "twins"),
+    )
+)
+"""words of identifiers for which docs/glossary.md has another term"""
+_ALLOWED_NAMES = {
+    "AnswerError": "public class of the producer, see docs/producer.md",
+    "EXPERT_LIMIT": "a kind of finding: its name is in rows and filters",
+    "ORPHANED": "ID of the rule queue-orphaned",
+    "queue_orphaned": "module of the rule queue-orphaned",
+    "experts": "attribute of the sessions of scapy, see docs/scapy.md",
+    "answer": "what a user types",
+    "answers": "method of scapy's packets",
+    **dict.fromkeys(
+        (
+            *("Answer", "BoundedAnswer", "EvidenceAnswer", "LimitsAnswer", "ProblemsAnswer"),
+            *("ReferenceAnswer", "RowsAnswer", "TableAnswer", "TracesAnswer", "_answer"),
+        ),
+        "results of the tools of the MCP server: their names are in its schema",
+    ),
+}
+"""name → reason why it has such a word"""
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
+
+
 def _commands() -> Iterator[tuple[str, Any]]:
     """Give each command and group by its words."""
 
@@ -117,6 +145,38 @@ def test_texts_in_the_code_have_no_banned_phrase(package: str) -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
     assert [place for place in found if place[2]] == []
+
+
+def _names_in(tree: ast.AST) -> Iterator[str]:
+    """Give the identifiers of a module, as often as they are there."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, (ast.arg, ast.keyword)):
+            yield node.arg or ""
+        elif isinstance(node, ast.alias):
+            yield from node.name.split(".")
+            yield node.asname or ""
+
+
+def banned_words_in(name: str) -> set[str]:
+    """Return the words of an identifier for which the glossary has another term."""
+    return {word.lower() for word in _WORD.findall(name)} & _BANNED_WORDS
+
+
+@in_one(PACKAGES)
+def test_identifiers_use_the_terms_of_the_glossary(package: str) -> None:
+    wrong: dict[str, set[str]] = {}
+    for path in sorted((ROOT / package).rglob("*.py")):
+        names = {path.stem, *_names_in(ast.parse(path.read_text()))}
+        for name in names - _ALLOWED_NAMES.keys():
+            if banned_words_in(name):
+                wrong.setdefault(name, set()).add(str(path.relative_to(ROOT)))
+    assert wrong == {}
 
 
 @in_one(COMMANDS, lambda named: named[0])
@@ -227,3 +287,10 @@ def test_rules_are_linked_on_the_site() -> None:
 def test_banned_phrases_are_found() -> None:
     assert banned_in("stored\nall  the same, Anew") == ["all the same", "Anew"]
     assert banned_in("a new reader, renewed") == []
+
+
+def test_banned_words_of_identifiers_are_found() -> None:
+    assert banned_words_in("MAX_ANSWERS") == {"answers"}
+    assert banned_words_in("_ServerAnswer") == {"answer"}
+    assert banned_words_in("unanswered_told") == {"told"}
+    assert banned_words_in("answered") == set()

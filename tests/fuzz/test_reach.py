@@ -93,7 +93,7 @@ LIMITS = (
         "value",
     ),
     *("protocol", "address_of", "number_in", "held_", "passed_at", "sweep", "take_most_waiting"),
-    *("decode_unique_key", "born_at", "transaction"),
+    *("decode_unique_key", "created_at", "transaction"),
 )
 """functions of limits, of other views and of single fields: tests of their own reach them"""
 

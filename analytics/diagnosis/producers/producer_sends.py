@@ -18,7 +18,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...sends import attempts
 from ...sends.attempts import DEFAULT_TIMEOUT_US, ObservedAttempt
 from ..context import Context
-from ..keys import ask_times, key_times, message_keys, response_times
+from ..keys import key_times, message_keys, request_times, response_times
 from ..messages import ObservedMessage
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class ProducerSends:
 
     def add(self, rows: Sequence[ExchangeRecord], kind: tuple[str, str, str | None]) -> None:
         """Add sends of one kind that have a key and a request time."""
-        asked = [time or 0 for time in ask_times(rows)]
+        asked = [time or 0 for time in request_times(rows)]
         begins = [
             (time if created is None or not 0 <= time - created <= _NEAR else created) // 1000
             for time, created in zip(asked, key_times(rows), strict=True)
@@ -111,9 +111,9 @@ class ProducerSends:
             (topic, context.broker(address), None, outcome, None)
             for outcome, address, topic in self.kinds
         ]
-        told = [told for message in messages for told in _told_of(message.attempts)]
+        outcomes = [outcomes for message in messages for outcomes in _outcomes_of(message.attempts)]
         columns: list[Coded] = []
-        for of_kinds, of_tried in zip(_columns(kinds), _columns(told), strict=True):
+        for of_kinds, of_tried in zip(_columns(kinds), _columns(outcomes), strict=True):
             names = sorted({one for one in (*of_kinds, *of_tried) if one is not None})
             code: dict[str | None, int] = {name: place for place, name in enumerate(names)}
             code[None] = -1
@@ -133,11 +133,11 @@ class ProducerSends:
         )
 
 
-_Told = tuple[str | None, str, str | None, str, str | None]
+_Outcomes = tuple[str | None, str, str | None, str, str | None]
 """topic, broker, previous broker, outcome, and cause as in the strategy's report"""
 
 
-def _told_of(tried: Sequence[ObservedAttempt]) -> Iterable[_Told]:
+def _outcomes_of(tried: Sequence[ObservedAttempt]) -> Iterable[_Outcomes]:
     before: str | None = None
     for attempt in tried:
         send = attempt.send
@@ -146,7 +146,7 @@ def _told_of(tried: Sequence[ObservedAttempt]) -> Iterable[_Told]:
         before = send.broker
 
 
-def _columns(rows: Sequence[_Told]) -> Sequence[Sequence[str | None]]:
+def _columns(rows: Sequence[_Outcomes]) -> Sequence[Sequence[str | None]]:
     return list(zip(*rows, strict=True)) if rows else [()] * 5
 
 

@@ -28,7 +28,7 @@ from ...sends import attempts
 from ...sends.attempts import ObservedAttempt
 from ...sends.unavailable import GAP_US, Gone, gone_by_bucket, gone_near, unseen_in
 from ..context import Context
-from ..keys import Add, Flow, ask_times, flow_of, message_keys
+from ..keys import Add, Flow, flow_of, message_keys, request_times
 from ..messages import ObservedMessage, failure_of, is_producers, process_of
 from ..rule import Exchanges, Fold
 from .producer_sends import ProducerSends, process_digits
@@ -212,7 +212,7 @@ def _by_process(rows: Sequence[ExchangeRecord]) -> dict[str, Sequence[ExchangeRe
     Sends without a key or captured request are omitted, and so are those of a proxy for gRPC
     clients, which avoid proxies by their own rules.
     """
-    if None not in ask_times(rows):
+    if None not in request_times(rows):
         digits = _digits_of_all(message_keys(rows))
         if digits is not None:
             return {digits: rows}

@@ -22,7 +22,7 @@ MOST_PROBLEMS: Final = 1000
 """maximum uncollected problems"""
 MOST_BYTES: Final = 16 * 1024 * 1024
 """maximum JSON bytes of a decoded body: four times RocketMQ's largest"""
-_MOST_TOLD: Final = 300
+_MOST_LISTED: Final = 300
 """maximum characters of an exception text"""
 _ENCODER: Final = msgspec.json.Encoder()
 
@@ -114,7 +114,7 @@ def custom_content(message: StoredMessage, data: bytes) -> Body | None:
         except BaseException as error:  # a plug-in never ends a run
             if isinstance(error, KeyboardInterrupt):  # unlike a signal
                 raise
-            problem = f"plug-in {name}: {type(error).__name__}: {told_by(error)}"
+            problem = f"plug-in {name}: {type(error).__name__}: {error_text(error)}"
             if len(active.problems) < MOST_PROBLEMS:
                 active.problems.append(problem)
             return Body(name, problem=problem)
@@ -122,9 +122,9 @@ def custom_content(message: StoredMessage, data: bytes) -> Body | None:
     return None
 
 
-def told_by(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return the text of a plug-in's exception, on one line."""
     try:
-        return " ".join(str(error).split())[:_MOST_TOLD]
+        return " ".join(str(error).split())[:_MOST_LISTED]
     except Exception:  # the exception class is the plug-in's, too
         return "it does not say what"

@@ -80,7 +80,7 @@ def number_in(fields: Mapping[str, object], name: str) -> int:
 
 
 def decode_batch_messages(source: BodyInput) -> Body:
-    """Decode the body of a batch send: messages that share topic, queue, and born time of the
+    """Decode the body of a batch send: messages that share topic, queue, and creation time of the
     header.
     """
     batch = decode_batch(source.body)

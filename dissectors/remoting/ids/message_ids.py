@@ -204,17 +204,17 @@ class UniqueKey(NamedTuple):
     counter: int
     """Counter, wraps at 65536."""
 
-    def born_at(self, reference_ms: int, utc_offset_minutes: int = 0) -> int:
+    def created_at(self, reference_ms: int, utc_offset_minutes: int = 0) -> int:
         """Return the creation time, ms since the epoch; `reference_ms` is a time near it.
 
         The id counts from the start of a month in the client's time zone, `utc_offset_minutes` east
         of UTC; of the months around the reference the nearest result is used.
         """
-        return born_at(self.month_offset, reference_ms, utc_offset_minutes)
+        return created_at(self.month_offset, reference_ms, utc_offset_minutes)
 
 
-def born_at(month_offset: int, reference_ms: int, utc_offset_minutes: int = 0) -> int:
-    """Return `UniqueKey.born_at` for a `month_offset`."""
+def created_at(month_offset: int, reference_ms: int, utc_offset_minutes: int = 0) -> int:
+    """Return `UniqueKey.created_at` for a `month_offset`."""
     if not utc_offset_minutes and EARLIEST_MS <= reference_ms <= LATEST_MS:
         return int(clock_of(month_offset, reference_ms))
     near = max(EARLIEST_MS, min(reference_ms, LATEST_MS))
@@ -259,7 +259,7 @@ _LAST: Final = [_Months(0, 0, 0)]
 
 
 def clock_of(month_offset: i64, near_ms: i64) -> i64:
-    """Return `born_at` for a clock at UTC and a time within the calendar."""
+    """Return `created_at` for a clock at UTC and a time within the calendar."""
     months = _LAST[0]
     if near_ms < months.own or near_ms >= months.after:
         before, own, after = _month_starts(int(near_ms) // MINUTE_MS, 0)
@@ -277,7 +277,7 @@ def zone_of(apart: int) -> int | None:
     return None if minutes == NO_ZONE else int(minutes)
 
 
-def is_zone_told(minutes: i64, noon: bool) -> bool:
+def is_zone_known(minutes: i64, noon: bool) -> bool:
     """Return whether a clock that is `minutes` ahead of UTC reveals the client's time zone.
 
     Clients before 4.1.0 that start in the afternoon count from noon of the first of the month
@@ -350,16 +350,16 @@ def maker_of(text: str) -> tuple[str, int, int] | None:
     return str(ip_address(parts[0])), pid, loader_hash
 
 
-def key_time_of(key: str, asked_us: int) -> int | None:
+def key_time_of(key: str, request_us: int) -> int | None:
     """Return the creation time in a UNIQ_KEY, by the request that first sent it.
 
     Times are in µs since the epoch. None if the key does not contain it.
     """
     data = key.encode("utf-8", "surrogatepass")
     month_offset = month_offset_at(data, 0, len(data))
-    if month_offset < 0 or abs(asked_us) > _LAST_TIME_US:
+    if month_offset < 0 or abs(request_us) > _LAST_TIME_US:
         return None
-    return int(latest_before(month_offset, asked_us))
+    return int(latest_before(month_offset, request_us))
 
 
 def month_offset_at(data: bytes, at: i64, end: i64) -> i64:
@@ -372,14 +372,14 @@ def month_offset_at(data: bytes, at: i64, end: i64) -> i64:
     return _hexadecimal_at(data, end - KEY_END, KEY_END - _COUNTER_DIGITS)
 
 
-def latest_before(month_offset: i64, asked_us: i64) -> i64:
+def latest_before(month_offset: i64, request_us: i64) -> i64:
     """Return the last time in µs, not after a request, that is so many ms after a month start.
 
     The month is that of the client's unknown time zone. Zones differ by multiples of 15 minutes, so
     this is the creation time unless the request came later than that.
     """
-    ahead: i64 = asked_us - month_offset * 1000 + _CLOCK_STEP_US
-    return asked_us - (ahead % _ZONE_STEP_US - _CLOCK_STEP_US)
+    ahead: i64 = request_us - month_offset * 1000 + _CLOCK_STEP_US
+    return request_us - (ahead % _ZONE_STEP_US - _CLOCK_STEP_US)
 
 
 class RecallHandle(NamedTuple):

@@ -15,10 +15,10 @@ from typing import Final
 
 from .message_ids import (
     MINUTE_MS,
-    born_at,
+    created_at,
     decode_offset_id,
     decode_recall_handle,
-    is_zone_told,
+    is_zone_known,
     maker_of,
     unique_key_numbers,
     zone_of,
@@ -37,7 +37,7 @@ LONGEST_TEXT: Final = 64 * 1024
 MOST_IDS: Final = 1024
 """Maximum parsed ids of a list; a batch may have that many messages, seldom more."""
 
-BORN_TIME, COUNTER, UTC_OFFSET = "bornTime", "counter", "utcOffsetMinutes"
+CREATION_TIME, COUNTER, UTC_OFFSET = "bornTime", "counter", "utcOffsetMinutes"
 """Parts of a client's id, after those of the client."""
 
 Parts = dict[str, object]
@@ -74,7 +74,7 @@ def property_parts(properties: dict[str, str], reference_ms: int, noon: bool = F
     """Return the parts of properties; empty if none has any.
 
     `reference_ms` is a time near that of the message's id, ms since the epoch: its bornTimestamp.
-    `noon`: the client is so old that its ids may count from noon (`is_zone_told`).
+    `noon`: the client is so old that its ids may count from noon (`is_zone_known`).
     """
     parts: Parts = {}
     names = [name for name in properties if name in PROPERTIES]
@@ -85,7 +85,7 @@ def property_parts(properties: dict[str, str], reference_ms: int, noon: bool = F
             if found:
                 parts[name] = found
     key = parts.get("UNIQ_KEY")
-    if noon and isinstance(key, dict) and not is_zone_told(key.get(UTC_OFFSET, 0), True):
+    if noon and isinstance(key, dict) and not is_zone_known(key.get(UTC_OFFSET, 0), True):
         key.pop(UTC_OFFSET, None)
     return parts
 
@@ -95,12 +95,12 @@ def _unique_key(text: str, reference_ms: int) -> Parts | None:
     if numbers is None:
         return None
     address, pid, loader_hash, month_offset, counter = numbers
-    clock = born_at(month_offset, reference_ms)
+    clock = created_at(month_offset, reference_ms)
     minutes = zone_of(clock - reference_ms)
     parts = _parts_of_maker(address, pid, loader_hash)
-    parts[BORN_TIME] = clock - (minutes or 0) * MINUTE_MS
+    parts[CREATION_TIME] = clock - (minutes or 0) * MINUTE_MS
     parts[COUNTER] = counter
-    if minutes is not None and is_zone_told(minutes, False):
+    if minutes is not None and is_zone_known(minutes, False):
         parts[UTC_OFFSET] = minutes
     return parts
 

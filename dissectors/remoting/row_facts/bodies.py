@@ -25,8 +25,8 @@ from .names import (
     MAX_FACTS,
     MEMBER,
     MEMBERS,
-    QUEUES_ASKED,
     QUEUES_LOCKED,
+    QUEUES_REQUESTED,
     RESPELLED,
     SETTING,
     STORED_MS,
@@ -79,7 +79,7 @@ def request_body_facts(code: int, body: bytes) -> list[str]:
     return present_facts(
         (CLIENT, text_in(value.get("clientId"))),
         (GROUP, text_in(value.get("consumerGroup"))),
-        (QUEUES_ASKED, str(len(queues)) if isinstance(queues, list) else None),
+        (QUEUES_REQUESTED, str(len(queues)) if isinstance(queues, list) else None),
     )
 
 
@@ -149,16 +149,16 @@ def _timer(body: bytes, begin: int, size: int, stored: int) -> str | None:
         number = None if match is None else natural_of(match[1].decode())
         if number is not None:
             values[name] = number
-    (born,) = _STORE_TIME.unpack_from(body, 40)
+    (created,) = _STORE_TIME.unpack_from(body, 40)
     asked = values.get("TIMER_DELAY_MS")
     if asked is None and "TIMER_DELAY_SEC" in values:
         asked = values["TIMER_DELAY_SEC"] * 1000
     if asked is None and "TIMER_DELIVER_MS" in values:
-        asked = values["TIMER_DELIVER_MS"] - born
+        asked = values["TIMER_DELIVER_MS"] - created
     if asked is None:
         return None
     due = values.get("TIMER_OUT_MS")
-    return f"{asked} {stored - born} {'-' if due is None else stored - due}"
+    return f"{asked} {stored - created} {'-' if due is None else stored - due}"
 
 
 def _settings(body: bytes) -> list[str]:

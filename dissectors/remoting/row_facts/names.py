@@ -28,7 +28,7 @@ SUBSCRIPTION: Final = "subscription"
 ROUTE: Final = "route"
 SLAVE: Final = "slave"
 GROUP: Final = "group"
-QUEUES_ASKED: Final = "queues_asked"
+QUEUES_REQUESTED: Final = "queues_asked"
 QUEUES_LOCKED: Final = "queues_locked"
 MEMBERS: Final = "members"
 MEMBER: Final = "member"
@@ -56,7 +56,7 @@ DELIVER_MS: Final = "deliver_ms"
 STREAM_RESET: Final = "stream_reset"
 CONSUME_FROM: Final = "consume_from"
 RESPELLED: Final = "respelled"
-ASKED_ENDPOINT: Final = "asked_endpoint"
+REQUESTED_ENDPOINT: Final = "asked_endpoint"
 ENDPOINT: Final = "endpoint"
 SUSPEND_MS: Final = "suspend_ms"
 CORRELATION: Final = "correlation"
@@ -85,7 +85,7 @@ FACTS: Final = (
     ),
     FactKind(SLAVE, "`ID ADDRESS` of a broker in a route that is not a master", "the same"),
     FactKind(GROUP, "group whose queues are locked or unlocked", "request body"),
-    FactKind(QUEUES_ASKED, "queues that a consumer asks to lock", "request body"),
+    FactKind(QUEUES_REQUESTED, "queues that a consumer asks to lock", "request body"),
     FactKind(QUEUES_LOCKED, "queues that it got", "response body"),
     FactKind(MEMBERS, "members of a consumer group", "response body"),
     FactKind(MEMBER, "client id of one of them", "response body"),
@@ -161,7 +161,9 @@ FACTS: Final = (
         "RST_STREAM",
     ),
     FactKind(
-        ASKED_ENDPOINT, "`HOST:PORT` of a proxy as its client knows it", "request of a route, gRPC"
+        REQUESTED_ENDPOINT,
+        "`HOST:PORT` of a proxy as its client knows it",
+        "request of a route, gRPC",
     ),
     FactKind(ENDPOINT, "`HOST:PORT` of a proxy that a route names", "response of a route, gRPC"),
     FactKind(

@@ -127,5 +127,5 @@ class _Push:
         self._request.respond(self._failed if response is None else self._response)
 
     def _late(self) -> None:
-        self._target.forget_asked(self._answered)
+        self._target.forget_request(self._answered)
         self._request.respond(self._failed)

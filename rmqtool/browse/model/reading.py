@@ -12,7 +12,7 @@ from dissectors.foreign import Unreadable
 from dissectors.rows.parquet import MissingLibraryError
 from dissectors.tcp.source import CaptureError
 
-from ...api.judged import AskedTime
+from ...api.judged import RequestedTime
 from .session import BrowseSession
 
 Filling = Callable[[BrowseSession], Iterator[None]]
@@ -40,7 +40,7 @@ def _take_rest(session: BrowseSession, decode: Decode) -> None:
     session.add_findings(decode.take_findings())
 
 
-def reading_logs(logs: Sequence[Input], asked: AskedTime) -> Filling:
+def reading_logs(logs: Sequence[Input], asked: RequestedTime) -> Filling:
     """Return a reader of the rows of decoded logs within the time range."""
 
     def filling(session: BrowseSession) -> Iterator[None]:

@@ -12,13 +12,13 @@ from dissectors.decode.pipeline import CommandSeen
 from dissectors.quantities import counted
 from dissectors.tcp.capture import packet_number
 
-from ...decode.follow_lines import said_lines
+from ...decode.follow_lines import printed_lines
 from ...trace.ladder_lines import ladder_lines
 from ...ui.console import Terminal, one_line
 from .frames import exchange_of
 from .session import BrowseSession
 
-MOST_SAID: Final = 400
+MOST_LISTED: Final = 400
 """exchanges shown around the selected one"""
 _BODY: Final = 2048
 
@@ -53,8 +53,8 @@ def talk_lines(
 ) -> list[str]:
     """Return the commands of a conversation around an exchange, as text."""
     numbers = list(_numbers_of(session, conversation, wanted))
-    before = [item for item in numbers if item <= number][-MOST_SAID // 2 :]
-    after = [item for item in numbers if item > number][: MOST_SAID // 2]
+    before = [item for item in numbers if item <= number][-MOST_LISTED // 2 :]
+    after = [item for item in numbers if item > number][: MOST_LISTED // 2]
     frames = session.frames
     commands: list[CommandSeen] = []
     for item in (*before, *after):
@@ -75,7 +75,7 @@ def talk_lines(
     budget = Budget()
     for seen in commands:
         try:
-            lines += said_lines(seen, seen.pdu.src == client, _BODY, budget, True)
+            lines += printed_lines(seen, seen.pdu.src == client, _BODY, budget, True)
         except Exception as error:  # last resort: a single command must not end the program
             lines.append(f"packet {packet_number(seen.pdu.packet)}: {one_line(str(error))}")
     return lines

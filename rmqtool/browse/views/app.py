@@ -105,8 +105,8 @@ class Screens(KeysInOrder):
         self.paused = False
         """the display is paused"""
         self._version = -1
-        self._is_problem_told = False
-        self._is_cut_told = False
+        self._is_problem_shown = False
+        self._is_cut_shown = False
         self._bars = ("", "", "")
         self._waiting: Timer | None = None
         self._waits_until = 0.0
@@ -198,14 +198,14 @@ class Screens(KeysInOrder):
             self._version = self.session.version
             self.look_at_verdicts()
         problem = self.session.problem
-        if problem is not None and not self._is_problem_told:
-            self._is_problem_told = True
+        if problem is not None and not self._is_problem_shown:
+            self._is_problem_shown = True
             if self.on_terminal and self.session.is_empty:
                 self.exit(return_code=ExitStatus.FAILURE)
             self.notify(one_line(problem, UNLIMITED), severity="error", markup=False)
         cut = self.session.cut()
-        if cut is not None and not self._is_cut_told:
-            self._is_cut_told = True
+        if cut is not None and not self._is_cut_shown:
+            self._is_cut_shown = True
             text = f"{cut.kind.meaning}: {finding_text(cut, self.session.captures)}"
             self.notify(text, severity="warning", markup=False)
         self.show_bar()

@@ -27,7 +27,7 @@ from .timeline_strip import TimelineStrip
 
 LOOK: Final = 1.0
 """seconds between checks for problems"""
-MOST_TOLD: Final = 2
+MOST_NOTIFIED: Final = 2
 """most notifications of problems at a time"""
 SHARE: Final = 20
 """checks may use a twentieth of the time"""
@@ -111,9 +111,9 @@ class Judging(Browser):
 
     def _notify_problems(self, problems: Sequence[Problem]) -> None:
         """Show notifications of problems: the worst last, where the eye goes first."""
-        if len(problems) > MOST_TOLD:
-            self.notify(f"{counted(len(problems) - MOST_TOLD, 'more problem')}: press 4")
-        for problem in reversed(problems[:MOST_TOLD]):
+        if len(problems) > MOST_NOTIFIED:
+            self.notify(f"{counted(len(problems) - MOST_NOTIFIED, 'more problem')}: press 4")
+        for problem in reversed(problems[:MOST_NOTIFIED]):
             self.notify(one_line(problem_line(problem)), markup=False)
 
     def action_evidence(self) -> None:

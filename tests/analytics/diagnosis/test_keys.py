@@ -12,7 +12,6 @@ from analytics.diagnosis.keys import (
     WHOLE,
     Flow,
     FlowRows,
-    ask_times,
     by_group,
     by_server,
     by_topic,
@@ -20,6 +19,7 @@ from analytics.diagnosis.keys import (
     latencies_of,
     message_keys,
     parts_of,
+    request_times,
     response_times,
     slowest_of,
 )
@@ -60,7 +60,7 @@ def test_columns_are_those_of_the_rows() -> None:
     rows = [exchange(0, 310, 0, 3, unique_key="A"), exchange(1, 310, None), exchange(2, 310, 0, 5)]
     flow = FlowRows()
     flow.extend(rows)
-    for column in (response_times, ask_times, latencies_of, message_keys, slowest_of):
+    for column in (response_times, request_times, latencies_of, message_keys, slowest_of):
         assert column(flow) == column(rows)
     assert message_keys(flow) is message_keys(flow)
     assert slowest_of(rows) is None

@@ -162,7 +162,7 @@ def test_conversations_are_unknown_where_one_input_has_none(
     names = [str(tmp_path / "log"), str(tmp_path / "rows.jsonl")]
     tables = read_inputs(spark, inputs_of(names))
     assert tables.given.conversations is None
-    assert any("rows.jsonl" in remark for remark in tables.remarks)
+    assert any("rows.jsonl" in remark for remark in tables.notes)
     assert _count(tables.given, tables.given.exchanges) == 2 * 181
 
 
@@ -174,7 +174,7 @@ def test_lines_that_are_no_exchanges_are_counted(spark: SparkSession, tmp_path: 
         file.write('{"capture": "cut sho')
     tables = read_inputs(spark, inputs_of([str(tmp_path / "rows.jsonl")]))
     assert _count(tables.given, tables.given.exchanges) == 181
-    (remark,) = tables.remarks
+    (remark,) = tables.notes
     assert "1 lines" in remark
     assert "cut sho" in remark
 
@@ -214,9 +214,9 @@ def test_lines_with_hostile_values_are_the_same_for_both_engines(
     if not small:
         monkeypatch.setattr("analytics.inputs.inputs.SMALL_ROWS", -1)
     there = read_inputs(spark, inputs)
-    (remark,) = here.remarks[:1]
+    (remark,) = here.notes[:1]
     assert f"{len(NO_ROWS)} lines" in remark
-    assert there.remarks == here.remarks
+    assert there.notes == here.notes
     found, expected = (_rows_of(one.given, one.given.exchanges) for one in (there, here))
     assert len(expected) == len(lines) + 2
     assert found == expected
@@ -285,12 +285,12 @@ def test_two_logs_of_one_capture_are_said(tmp_path: Path) -> None:
     for name in ("one", "two"):
         rmqtool("decode", "pcap", CAPTURE, "--format", "parquet", "-o", tmp_path / name)
     logs = [str(tmp_path / "one"), str(tmp_path / "two")]
-    (remark,) = read_here(inputs_of(logs)).remarks
+    (remark,) = read_here(inputs_of(logs)).notes
     assert remark == (
         f"{logs[0]} and {logs[1]} both have {CAPTURE.name}: its exchanges are counted more than"
         " once"
     )
-    assert read_here(inputs_of(logs[:1])).remarks == []
+    assert read_here(inputs_of(logs[:1])).notes == []
 
 
 def test_the_same_input_twice_is_one(tmp_path: Path) -> None:

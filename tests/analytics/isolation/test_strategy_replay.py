@@ -96,11 +96,11 @@ def test_what_the_capture_does_not_show_changes_nothing() -> None:
 def test_attempts_at_an_isolated_broker_and_why() -> None:
     made = [stored(0), stored(1, "b"), refused(10), stored(17), stored(500), stored(10_010)]
     found = replayed(producer_of(made), FaultSettings("5.1"))
-    assert [REASONS[why] for why in found.trespasses.why] == [EDGE, BROKEN, EDGE]
-    assert found.trespasses.attempt.tolist() == [3, 4, 5]
+    assert [REASONS[why] for why in found.violations.why] == [EDGE, BROKEN, EDGE]
+    assert found.violations.attempt.tolist() == [3, 4, 5]
     assert found.broken == 1
     alone = replayed(producer_of([refused(10), stored(500)]), FaultSettings("5.1"))
-    assert [REASONS[why] for why in alone.trespasses.why] == [ALL_ISOLATED]
+    assert [REASONS[why] for why in alone.violations.why] == [ALL_ISOLATED]
     both = [refused(10), refused(11, "b"), stored(500)]
     assert replayed(producer_of(both), FaultSettings("5.1")).broken == 0
 
@@ -197,7 +197,7 @@ def test_each_attempt_at_an_isolated_broker_is_judged_as_if_alone(
     producer = producer_of(made)
     strategy = FaultStrategy(settings)
     found = replayed(producer, settings)
-    judged_as = dict(zip(found.trespasses.attempt.tolist(), found.trespasses.why, strict=True))
+    judged_as = dict(zip(found.violations.attempt.tolist(), found.violations.why, strict=True))
     reports = sorted(
         (int(producer.end[index]), index)
         for index in range(len(producer))

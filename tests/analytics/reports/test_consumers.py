@@ -12,7 +12,7 @@ import pytest
 
 from analytics.consuming.known import Known
 from analytics.report import ReportOptions
-from analytics.reports.consumers import remarks
+from analytics.reports.consumers import report_notes
 from dissectors.remoting.code_sets import FETCHES
 from tests.analytics.consumed import consumers_of, delivery_of, rows_of, time_as_spark
 from tests.analytics.reported import Tables, input_of, on_spark, tables_from
@@ -69,7 +69,7 @@ def test_a_killed_member_keeps_its_locks() -> None:
         ("nobody pulled", 1),
     ]
     assert all(50_000_000 < int(str(row["length_us"])) < 62_000_000 for row in odd)
-    assert any("disconnected without unregistering" in one for one in remarks(tables))
+    assert any("disconnected without unregistering" in one for one in report_notes(tables))
 
 
 @pytest.mark.parametrize("name", ["slave-read-5x", "slave-read-4x"])

@@ -15,7 +15,7 @@ from analytics.consuming.sums import OTHERS, Sums
 from analytics.inputs.filters import chosen
 from analytics.report import ReportOptions
 from analytics.reports import report_of
-from analytics.reports.delivery import remarks
+from analytics.reports.delivery import report_notes
 from analytics.result import WITHOUT_MESSAGES, computed
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.rows.message_record import MessageRecord
@@ -172,7 +172,7 @@ def test_without_messages_nothing_is_said() -> None:
     given = input_of((str(SAMPLES / "push-consumer-5x.pcap"),))
     (result,) = computed([report_of("delivery")], given, ReportOptions())
     assert result.tables == {}
-    assert result.remarks == [WITHOUT_MESSAGES]
+    assert result.notes == [WITHOUT_MESSAGES]
 
 
 def test_further_topics_have_one_row_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,4 +192,4 @@ def test_further_topics_have_one_row_together(monkeypatch: pytest.MonkeyPatch) -
         assert sum(one.delivered for one in sums.groups.values()) == 10
     rows = tables_of_sums(whole, Known())["delivery_groups"]
     assert any(row["topic"] == OTHERS for row in rows)
-    assert "the rest share one row" in remarks({"delivery_groups": rows})[0]
+    assert "the rest share one row" in report_notes({"delivery_groups": rows})[0]

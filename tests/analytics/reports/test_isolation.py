@@ -136,12 +136,12 @@ def test_brokers_of_a_topic_are_compared_by_their_queues(recorded: Tables) -> No
 
 
 def test_remarks_say_that_the_strategy_is_off_and_nothing_more(recorded: Tables) -> None:
-    from analytics.reports.isolation import remarks
+    from analytics.reports.isolation import report_notes
 
-    gone, off = remarks(recorded)
+    gone, off = report_notes(recorded)
     assert gone.startswith("2 producers had failed connects (broker-b)")
     assert off.startswith(f"Strategy apparently off: {len(STRATEGY_OFF)} of 17 producers")
-    assert remarks({}) == []
+    assert report_notes({}) == []
 
 
 # what the client knew and the packets do not show

@@ -303,6 +303,6 @@ def test_one_row_of_1970_does_not_make_windows_of_days() -> None:
     assert lengths == {one["window_us"] for one in expected["latency_over_time"]} == {SECOND}
     given = report_input([*rows, stray])
     (result,) = computed_reports([report_of("latency")], given, ReportOptions())
-    assert result.remarks[0].startswith(
+    assert result.notes[0].startswith(
         "1 exchange is more than a month away from all others (1970-01-01)"
     )

@@ -68,14 +68,14 @@ def test_pulls_that_end_with_the_consumer_come_last(recorded: Tables) -> None:
 
 
 def test_what_was_not_answered_is_said_first(recorded: Tables) -> None:
-    from analytics.reports.overview import remarks
+    from analytics.reports.overview import report_notes
 
-    said = remarks(recorded)
+    said = report_notes(recorded)
     assert said[0] == "11 requests were never responded to: their connections ended first."
     assert said[1] == "No error responses."
     assert said[2].startswith("2 sends were stored, but not on disk or on a slave in time")
     assert len(said) == 3
-    assert remarks({}) == []
+    assert report_notes({}) == []
 
 
 def test_only_a_long_poll_that_its_own_side_ended_is_withdrawn() -> None:

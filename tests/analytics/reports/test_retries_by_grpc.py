@@ -26,7 +26,7 @@ CALL = {
 FAILED = {"response_code": 50001, "response_name": "INTERNAL_SERVER_ERROR"}
 TIMED_OUT = {"response_code": 50400, "response_name": "PROXY_TIMEOUT"}
 NO_TOPIC = {"response_code": 40402, "response_name": "TOPIC_NOT_FOUND"}
-GIVEN_UP = {"latency_us": None, "facts": ["stream_reset=CANCEL client"]}
+ABANDONED = {"latency_us": None, "facts": ["stream_reset=CANCEL client"]}
 
 
 def key(number: int) -> str:
@@ -72,8 +72,8 @@ ROWS = [
     call(3, 0, **FAILED),
     call(3, 2000, **FAILED),
     # 4: the deadline was over twice; the broker stored the second one's
-    call(4, 0, **GIVEN_UP),
-    call(4, 1_000_000, **GIVEN_UP),
+    call(4, 0, **ABANDONED),
+    call(4, 1_000_000, **ABANDONED),
     behind(4, 1_000_100),
     # 5: refused again and again for what it is
     call(5, 0, **NO_TOPIC),
@@ -190,10 +190,10 @@ def test_messages_are_those_that_clients_logged(name: str) -> None:
 
 def test_calls_that_never_left_are_failed_connects() -> None:
     """The client logged eight failures: without a connection there is no call to be seen."""
-    from analytics.reports.retries import remarks
+    from analytics.reports.retries import report_notes
 
     names = "failed_connects", "retry_totals", "retry_causes"
     tables = tables_of("retries", [str(SAMPLES / "grpc-proxy-killed-5x.pcap")], *names)
     (one,) = tables["failed_connects"]
     assert (one["who"], one["connects"], one["attempts"]) == ("producer", 3, 0)
-    assert any("could not be reached" in said for said in remarks(tables))
+    assert any("could not be reached" in said for said in report_notes(tables))

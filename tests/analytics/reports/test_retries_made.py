@@ -291,15 +291,15 @@ def test_every_way_to_fetch_counts_as_a_delivery() -> None:
 
 
 def test_remarks_say_what_a_reader_must_know(made: Tables) -> None:
-    from analytics.reports.retries import remarks
+    from analytics.reports.retries import report_notes
 
-    said = " ".join(remarks(made))
+    said = " ".join(report_notes(made))
     assert "Outcome not captured: 1 message, which" in said
     assert "1 duplicate stored" in said
     assert "1 attempt inferred" in said
     assert "1 attempt before a retry may have stored a copy" in said
     assert "queue of another broker" in said
-    assert remarks({}) == []
+    assert report_notes({}) == []
 
 
 def test_without_connections_nothing_is_inferred_and_nothing_is_certain() -> None:

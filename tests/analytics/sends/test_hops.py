@@ -36,7 +36,7 @@ def recorded() -> Tables:
 
 
 def test_a_message_through_a_proxy_is_sent_and_stored_once(recorded: Tables) -> None:
-    from analytics.reports.retries import remarks
+    from analytics.reports.retries import report_notes
 
     found = [
         (one["messages"], one["attempts"], one["retried"], one["failed"], one["unsure"])
@@ -44,27 +44,27 @@ def test_a_message_through_a_proxy_is_sent_and_stored_once(recorded: Tables) -> 
     ]
     assert found == [(2, 4, 2, 2, 0), (6, 6, 0, 0, 0), (4, 4, 0, 0, 0)]
     assert {one["copies"] for one in recorded["retry_totals"]} == {0}
-    assert not any("copies" in said for said in remarks(recorded))
+    assert not any("copies" in said for said in report_notes(recorded))
     assert {one["server_address"] for one in recorded["retry_attempts"]} == {"127.77.0.71:18080"}
 
 
 def test_the_latency_of_both_hops_stands_side_by_side(recorded: Tables) -> None:
-    from analytics.reports.latency import remarks
+    from analytics.reports.latency import report_notes
 
     (relay,) = recorded["relays"]
     assert (relay["relay"], relay["server_address"]) == ("127.77.0.71:18080", "127.77.0.11:10911")
     assert relay["sends"] == 10, "stored and refused ones: all that were answered on both sides"
     inner, outer = int(str(relay["inner_p50_us"])), int(str(relay["outer_p50_us"]))
     assert 0 < inner < outer
-    assert any("captured on both sides" in said for said in remarks(recorded))
+    assert any("captured on both sides" in said for said in report_notes(recorded))
 
 
 def test_the_overview_says_that_both_hops_are_counted(recorded: Tables) -> None:
-    from analytics.reports.overview import remarks
+    from analytics.reports.overview import report_notes
 
     (relay,) = recorded["relays"]
     assert (relay["relay"], relay["server_address"]) == ("127.77.0.71:18080", "127.77.0.11:10911")
-    (said,) = [one for one in remarks(recorded) if "captured on both sides" in one]
+    (said,) = [one for one in report_notes(recorded) if "captured on both sides" in one]
     assert said.startswith("Sends through the relays 127.77.0.71:18080 ")
 
 

@@ -39,7 +39,7 @@ def test_an_outage_of_the_only_broker_is_in_every_report(recorded: tuple[str, Ta
     from analytics.reports import report_of
 
     name, tables = recorded
-    said = " ".join(report_of(name).remarks(tables))
+    said = " ".join(report_of(name).notes(tables))
     assert "broker-a" in said
     assert "no broker failed" not in said
     if name in ("retries", "overview"):
@@ -76,7 +76,7 @@ def test_a_leader_that_is_lost_is_in_every_report(sample: str, leader: str, name
 
     capture = str(SAMPLES / f"{sample}.pcap")
     tables = tables_of(name, [capture], *NAMES[name], send_timeout_ms=3000)
-    said = " ".join(report_of(name).remarks(tables))
+    said = " ".join(report_of(name).notes(tables))
     assert "broker-a" in said
     assert "no broker failed" not in said
     if name in ("retries", "overview"):
@@ -188,9 +188,9 @@ def test_connects_of_strangers_alone_are_no_outage() -> None:
 
 
 def test_strangers_are_said_apart(made: Tables) -> None:
-    from analytics.reports.overview import remarks
+    from analytics.reports.overview import report_notes
 
-    said = remarks(made)
+    said = report_notes(made)
     assert said[0].startswith("broker-a could not be reached: 3 connects of 10.0.0.9, which sends")
     assert said[1].startswith("broker-a could not be reached: 1 connects of 10.0.0.8, which is one")
     assert said[2].startswith(

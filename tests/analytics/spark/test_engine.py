@@ -36,7 +36,7 @@ def results_of(given: ReportInput, names: Sequence[str] = REPORT_MODULES) -> dic
     """Return the rows of all tables, and the remarks, by name."""
     found: dict[str, object] = {}
     for result in computed([report_of(name) for name in names], given, ReportOptions()):
-        found[f"remarks of {result.report.name}"] = result.remarks
+        found[f"remarks of {result.report.name}"] = result.notes
         found |= {name: table.data.to_pylist() for name, table in result.tables.items()}
     return found
 

@@ -42,7 +42,7 @@ def _told(packed: Iterable[pyarrow.RecordBatch]) -> list[int]:
     binary = pyarrow.binary()
     schema = pyarrow.schema([("slot", pyarrow.int32()), ("keys", binary), ("told", binary)])
     found = [
-        repeated_keys.told_keys(
+        repeated_keys.keys_of_slot(
             pyarrow.Table.from_pylist([one for one in rows if one["slot"] == slot], schema)
         )
         for slot in slots

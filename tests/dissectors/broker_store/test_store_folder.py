@@ -18,7 +18,7 @@ from dissectors.broker_store import half_messages
 from dissectors.broker_store.commit_log import log_files
 from dissectors.broker_store.evidence import StoreEvidence, evidence_in
 from dissectors.broker_store.group_offsets import GroupOffset, offsets_of
-from dissectors.broker_store.half_messages import ENDED, GIVEN_UP
+from dissectors.broker_store.half_messages import ABANDONED, ENDED
 from dissectors.broker_store.key_index import key_hash
 from dissectors.broker_store.store_decode import StoreDecode
 from dissectors.broker_store.store_folder import IN_QUEUE, NOT_IN_INDEX, NOT_IN_QUEUE
@@ -70,7 +70,7 @@ def outcomes(store: Path, *keys: str) -> dict[str, str | None]:
 def test_queue_and_index_of_each_message(tmp_path: Path) -> None:
     store = opened(str(whole(tmp_path)))
     records = [one.entry.message for one in store.records()]
-    assert [store.said_of(one) for one in records if one] == [IN_QUEUE] * 6
+    assert [store.remark_of(one) for one in records if one] == [IN_QUEUE] * 6
     assert [store.indexed(one) for one in records if one] == [True] * 5 + [None]
 
 
@@ -111,7 +111,7 @@ def test_an_index_of_unknown_layout_says_nothing(tmp_path: Path) -> None:
     (path,) = (folder / "index").iterdir()
     path.write_bytes(path.read_bytes()[:-20])
     store = opened(str(folder))
-    assert "its layout is unknown" in store.remarks[0]
+    assert "its layout is unknown" in store.notes[0]
     assert {row.remark for row in rows_of(folder) if row.event == "on_disk"} == {IN_QUEUE}
 
 
@@ -159,7 +159,7 @@ def test_the_backup_of_offsets_is_read_instead(tmp_path: Path, damage: bytes) ->
     backup.write_text(offsets_text(OFFSETS))
     store = opened(str(folder))
     assert len(store.offsets) == 3
-    assert "not a table of consumer offsets" in store.remarks[0]
+    assert "not a table of consumer offsets" in store.notes[0]
 
 
 # Half messages
@@ -171,7 +171,7 @@ def test_a_check_does_not_end_a_half_message(tmp_path: Path) -> None:
         *(tmp_path, half("Orders", "A"), half("Orders", "A", 1), half("Orders", "B")),
         *(half("Orders", "A", 2), op(3), given_up),
     )
-    assert outcomes(folder, "A", "B") == {"A": "rolled_back", "B": GIVEN_UP}
+    assert outcomes(folder, "A", "B") == {"A": "rolled_back", "B": ABANDONED}
     found = evidence(folder, A="Orders")
     assert found.halves["A"].checks == 2
     assert found.halves["A"].time == (SECOND + 4) * NS
@@ -199,7 +199,7 @@ def test_a_missing_file_leaves_the_end_unknown(tmp_path: Path) -> None:
     Path(log_files(str(folder))[1]).unlink()
     assert outcomes(folder, "A") == {"A": ENDED}
     assert not evidence(folder, A="Orders").covers(HOST, SECOND * NS)
-    assert "bytes of the commit log are missing between" in opened(str(folder)).remarks[0]
+    assert "bytes of the commit log are missing between" in opened(str(folder)).notes[0]
 
 
 def test_a_half_written_end_hides_nothing_before_it(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from dissectors.conversations.conversation_table import (
     MAX_HELD,
     SWEEP_BYTES,
     ConversationTable,
-    GivenOut,
+    ReleasedPdus,
 )
 from dissectors.decode.stages import MAX_FINDINGS, ExchangeStages
 from dissectors.findings import Finding, FindingKind
@@ -82,7 +82,7 @@ def test_the_limit_of_conversations() -> None:
     """The stalest eighth is ended: those that go on speaking are kept."""
     findings: list[Finding] = []
     table = ConversationTable(frozenset(), KEEP_ALL, findings, 0, 1)
-    given: list[GivenOut] = []
+    given: list[ReleasedPdus] = []
 
     def packet(number: int, ts: int) -> None:
         segment = Segment(ts, ts, _key(number), ts << 32, 16, 0, b"data", 0, 4, 0)

@@ -34,7 +34,7 @@ NAMES = (
 )  # fmt: skip
 COMMON = ("code", "flag", "language", "opaque", "remark", "version")
 PLACES = (
-    "asked_offset", "born_timestamp", "broker_name", "commit_offset", "group", "max_offset",
+    "requested_offset", "born_timestamp", "broker_name", "commit_offset", "group", "max_offset",
     "max_reconsume_times", "min_offset", "msg_id", "next_offset", "offset", "queue_id",
     "queue_offset", "recall_handle", "reconsume_times", "suggested_broker", "sys_flag", "topic",
 )  # fmt: skip

@@ -79,7 +79,7 @@ def test_streams_without_end_are_bounded() -> None:
     reader = CallReader(Budget())
     for event in events_of(bytes(client.data)):
         reader.receive(event, True, [])
-    assert reader.given_up == 100
+    assert reader.abandoned == 100
 
 
 def test_a_compressed_message_is_opened_within_the_budget() -> None:

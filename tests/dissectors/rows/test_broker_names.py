@@ -67,13 +67,13 @@ def test_names_by_routes_and_requests(
     made = BrokerNames()
     made.add_routed(routed)
     for address, name, count in asked:
-        made.add_asked(address, name, count)
+        made.add_requested(address, name, count)
     assert made.names() == expected
 
 
 def test_the_vip_channel_has_the_name_of_its_broker() -> None:
     made = BrokerNames()
-    made.add_asked(A, "a")
+    made.add_requested(A, "a")
     assert made.names_with_vip() == {A: "a", VIP: "a"}
     assert (made.of(VIP), made.own_address(VIP)) == ("a", A)
 
@@ -83,12 +83,12 @@ def test_parts_in_any_order_resolve_alike() -> None:
     rows = [(f"h:{chance.randrange(20)}", f"b{chance.randrange(6)}") for _ in range(500)]
     whole = BrokerNames()
     for address, name in rows:
-        whole.add_asked(address, name)
+        whole.add_requested(address, name)
     for _ in range(4):
         chance.shuffle(rows)
         parts = [BrokerNames(), BrokerNames()]
         for number, (address, name) in enumerate(rows):
-            parts[number % 2].add_asked(address, name)
+            parts[number % 2].add_requested(address, name)
             parts[number % 2].names()  # resolving in between changes nothing
         parts[1].merge(parts[0])
         assert parts[1].names() == whole.names()

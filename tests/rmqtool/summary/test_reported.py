@@ -277,7 +277,7 @@ def test_producers_and_their_isolation_windows(views: Views) -> None:
         (one.host, one.group, int(one.attempts.begin[0])): [
             len(one.attempts),
             len(one.replay.windows),
-            len(one.replay.trespasses),
+            len(one.replay.violations),
             one.verdict.state,
         ]
         for one in views.producers

@@ -114,7 +114,7 @@ class _Fold(MessageFold):
             f"{counted(self.tally.count, 'message')} to topic {self.key} had an attempt without a"
             f" response. According to the broker's store: {', '.join(parts)}"
         )
-        case.details += self.unsure.told(store)
+        case.details += self.unsure.described(store)
         case.advice = SETTLED_ADVICE
         case.impact = {}
         if more:

@@ -62,7 +62,7 @@ class _Fold(LoneMessageFold):
 def _key(message: ObservedMessage) -> str | None:
     last = message.last
     if message.rows and message.rows[0].request_code in REPLIES:
-        return None  # a reply must go through the broker that knows the requester
+        return None  # a reply must go through the broker that knows the client
     retried = message.chain.verdict == NOT_RETRIED
     if last.send.language == GO and len(message.attempts) == 1 and last.outcome == REFUSED:
         retried = last.send.response_code in RETRIED_SINCE and not _of_the_message(last.send.remark)

@@ -70,11 +70,11 @@ def alone(message: ObservedMessage, context: Context) -> bool:
         return False
     first, last = message.attempts[0], message.last
     later = last.send.end if last.send.end is not None else last.send.begin
-    born = first.begin - context.first_time // 1000
+    created = first.begin - context.first_time // 1000
     left = last.send.ended_by == tcp.CLIENT and last.send.closed is not None
     goes_on = left or context.last_time // 1000 - later >= PROMPT_US
     known = first.send.lead is not None and first.send.lead <= message.timeout_us
-    return born >= (CLOCK_US if known else PROMPT_US) and goes_on
+    return created >= (CLOCK_US if known else PROMPT_US) and goes_on
 
 
 def timed_out(message: ObservedMessage) -> list[ObservedAttempt]:

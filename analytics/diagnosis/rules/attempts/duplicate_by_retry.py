@@ -26,7 +26,7 @@ class _Fold(Fold):
         self.messages: list[str] = []
         self.stored = SoughtMessages(key)
         self.copies = 0
-        self.told: Counter[str] = Counter()
+        self.responses: Counter[str] = Counter()
         """responses after which producers retried, by name"""
 
     def add_message(self, message: ObservedMessage) -> None:
@@ -38,7 +38,7 @@ class _Fold(Fold):
         if stored[0].send.group:
             self.groups.add(stored[0].send.group)
         if (response := _response_before(message)) is not None:
-            self.told[response] += 1
+            self.responses[response] += 1
         first, last = _evidence(message)
         self.tally.add(first, last=last.time)
 
@@ -51,8 +51,8 @@ class _Fold(Fold):
         if not count:
             return
         had_none = "timed out"
-        if self.told.total() == count:
-            had_none = f"got {listed(self.told)}"
+        if self.responses.total() == count:
+            had_none = f"got {listed(self.responses)}"
         subject_text = f"message {self.messages[0]} is" if count == 1 else f"{count:,} messages are"
         case = self.tally.case(
             f"{subject_text} stored more than once in topic {self.key}: the producer resent after"
@@ -74,7 +74,7 @@ class _Fold(Fold):
                 f"the broker's store has {counted(number, 'copy', 'copies')} of {found:,} of these"
                 " messages",
             )
-            case.details += self.stored.told(context.store)
+            case.details += self.stored.described(context.store)
             case.settled = number >= self.copies
         yield case
 

@@ -78,7 +78,7 @@ def _still_used(judged: JudgedProducer, context: Context) -> Iterable[Case]:
     tally = Tally()
     failed = 0
     brokers: Counter[str] = Counter()
-    for index in replay.trespasses.because(BROKEN).tolist():
+    for index in replay.violations.because(BROKEN).tolist():
         begin = int(producer.begin[index])
         broker = producer.broker.text(index)
         brokers[broker] += 1
@@ -123,7 +123,7 @@ _GOOD: Final = frozenset((STORED, ONEWAY, UNKNOWN))
 def _isolated(judged: JudgedProducer, context: Context) -> Iterable[Case]:
     from ....isolation.strategy_replay import UNSEEN
 
-    if len(judged.replay.trespasses.because(UNSEEN)):
+    if len(judged.replay.violations.because(UNSEEN)):
         return  # it kept trying to connect to a broker that the strategy avoids
     by_broker: dict[str, list[Window]] = {}
     for window in judged.replay.windows:

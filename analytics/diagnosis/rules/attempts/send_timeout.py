@@ -24,7 +24,7 @@ class _Fold(MessageFold):
         super().__init__(key)
         self.least = self.longest = 0
         self.sure = False
-        self.told: dict[str, int] = {}
+        self.outcomes: dict[str, int] = {}
 
     def add_message(self, message: ObservedMessage) -> None:
         """Add a message with an attempt that timed out."""
@@ -39,7 +39,7 @@ class _Fold(MessageFold):
         if message.timeout_known or len(message.attempts) > 1:
             self.sure = True
         final = message.chain.final
-        self.told[final] = self.told.get(final, 0) + 1
+        self.outcomes[final] = self.outcomes.get(final, 0) + 1
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return one case per broker and topic."""
@@ -51,7 +51,7 @@ class _Fold(MessageFold):
             f" topic {topic} in time: the producer timed out after {self._waited()}",
             Subject(broker=context.broker(broker), topic=topic or None, group=only(self.groups)),
         )
-        case.details = [*_became(self.told), *self.who(context)]
+        case.details = [*_became(self.outcomes), *self.who(context)]
         if self._left_over():
             case.details.append(
                 f"the shortest wait was {plain_duration(self.least)}: a retry has only the time"
@@ -72,7 +72,7 @@ class _Fold(MessageFold):
         return longest if least == longest else f"{least} to {longest}"
 
 
-def _became(told: dict[str, int]) -> list[str]:
+def _became(outcomes: dict[str, int]) -> list[str]:
     names = {
         STORED: "stored in the end",
         STORED_UNCONFIRMED: "stored, but reported as failed",
@@ -80,9 +80,9 @@ def _became(told: dict[str, int]) -> list[str]:
         FAILED: "failed",
     }
     return [
-        f"{counted(told[prefix], 'message')}: {name}"
+        f"{counted(outcomes[prefix], 'message')}: {name}"
         for prefix, name in names.items()
-        if prefix in told
+        if prefix in outcomes
     ]
 
 

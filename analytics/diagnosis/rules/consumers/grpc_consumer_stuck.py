@@ -145,17 +145,17 @@ class _Fold(Fold):
 
     def cases(self, context: Context) -> Iterable[Case]:
         now = {(row.capture, row.conversation): row for row in self.unended}
-        asking: set[str | None] = set()
+        querying: set[str | None] = set()
         receiving: set[str | None] = set()
         for row in self.pending:
-            kept = receiving if row.request_name in RECEIVE_CALLS else asking
+            kept = receiving if row.request_name in RECEIVE_CALLS else querying
             kept.add(fact_in(row.facts, CLIENT))
         for client, state in sorted(self._clients.items()):
             if state.asked:
                 if client not in receiving:
                     yield from _blocked(client, state, context)
                 continue
-            if client in asking | receiving or (state.evidence or state.unserved) is None:
+            if client in querying | receiving or (state.evidence or state.unserved) is None:
                 continue
             connection = now.get(state.place) or self._connections.get(state.place)
             until = self._known_until(connection, context)

@@ -266,7 +266,7 @@ class SubscriptionFold(Fold):
                 break
         return conflicting
 
-    def _refusals(self, told: set[str], context: Context) -> Iterable[Case]:
+    def _refusals(self, reported: set[str], context: Context) -> Iterable[Case]:
         for (group, topic, endpoint, code), tally in sorted(self.refused.items()):
             client = context.client(endpoint)
             subject = Subject(topic=topic or None, group=group or None, client=client)
@@ -276,7 +276,7 @@ class SubscriptionFold(Fold):
                     f" {topic}: pulls were refused {times(tally.count)}",
                     subject,
                 )
-            elif tally.last - tally.first >= LASTING_NS and group not in told:
+            elif tally.last - tally.first >= LASTING_NS and group not in reported:
                 lasted = duration(tally.last - tally.first)
                 case = tally.case(
                     f"the broker refuses pulls of {client} for {lasted}: it knows no such"

@@ -6,7 +6,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.row_facts.names import CLIENT, GROUP, QUEUES_ASKED, QUEUES_LOCKED, fact_in
+from dissectors.remoting.row_facts.names import (
+    CLIENT,
+    GROUP,
+    QUEUES_LOCKED,
+    QUEUES_REQUESTED,
+    fact_in,
+)
 from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
@@ -49,7 +55,7 @@ class _Fold(Fold):
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         facts = row.facts
-        wanted, got = number_in(facts, QUEUES_ASKED), number_in(facts, QUEUES_LOCKED)
+        wanted, got = number_in(facts, QUEUES_REQUESTED), number_in(facts, QUEUES_LOCKED)
         if wanted is None or got is None or wanted < 0 or got < 0:
             return
         name = fact_in(facts, CLIENT) or row.client_address

@@ -32,7 +32,7 @@ class _Fold(Fold):
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.told: dict[str, dict[int, Evidence]] = {}
+        self.notified: dict[str, dict[int, Evidence]] = {}
         """broker address -> time in units of TOGETHER_NS -> the first notification in it"""
         self.clients: dict[str, tuple[int, str, int, int]] = {}
         """client -> when a list of members first named it, and its place there"""
@@ -46,7 +46,7 @@ class _Fold(Fold):
                     named = (*where, number)
                     self.clients[name] = min(self.clients.get(name, named), named)
             return
-        notices = self.told.setdefault(row.client_address, {})
+        notices = self.notified.setdefault(row.client_address, {})
         at = time_of(row) // TOGETHER_NS
         before = notices.get(at)
         if before is None and self.seen >= MAX_CHANGES:
@@ -62,7 +62,9 @@ class _Fold(Fold):
 
     def cases(self, context: Context) -> Iterable[Case]:
         changes = [
-            (broker, event) for broker, told in sorted(self.told.items()) for event in _events(told)
+            (broker, event)
+            for broker, notified in sorted(self.notified.items())
+            for event in _events(notified)
         ]
         for spell in spells(changes, _span, self.lasts):
             yield from self._cases_of(spell, context)
@@ -103,9 +105,9 @@ def _place(evidence: Evidence) -> tuple[int, str, int]:
     return evidence.time, evidence.capture, evidence.packet or 0
 
 
-def _events(told: dict[int, Evidence]) -> list[Evidence]:
+def _events(notified: dict[int, Evidence]) -> list[Evidence]:
     """Return the first notification of each change; adjoining units belong to one change."""
-    return [told[at] for at in sorted(told) if at - 1 not in told]
+    return [notified[at] for at in sorted(notified) if at - 1 not in notified]
 
 
 def _busiest(events: list[Evidence]) -> list[Evidence]:

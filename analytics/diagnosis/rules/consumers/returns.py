@@ -47,7 +47,7 @@ class ReturnedMessage:
     last_time: int = 0
     last: Evidence | None = None
     """the last return"""
-    told: int = 0
+    reported: int = 0
     """delivery attempts counted by a gRPC consumer itself when it gave up the message"""
 
     def span(self) -> tuple[int, int]:
@@ -57,7 +57,7 @@ class ReturnedMessage:
     @property
     def failures(self) -> int:
         """The number of returned deliveries; hops of a relay count once."""
-        return max(len(self.places) + self.unplaced, self.told)
+        return max(len(self.places) + self.unplaced, self.reported)
 
     @property
     def dead(self) -> bool:
@@ -109,7 +109,7 @@ class Returns:
             place = number_in(row.facts, DEADLINE_MS) if called else row.queue_offset
             one.take(place, limit, limit == 0)
         else:
-            one.at_once, one.told = True, max(one.told, attempts, 1)
+            one.at_once, one.reported = True, max(one.reported, attempts, 1)
         one.topic = max(one.topic, row.topic or "")
         if row.client_address in one.clients or len(one.clients) < 8:
             one.clients[row.client_address] += 1

@@ -122,7 +122,7 @@ def describe(case: Case, outages: list[Outage], context: Context) -> None:
     """Set the fields that follow from the outages: periods, state, details, doubts."""
     case.spans = [outage.span() for outage in outages]
     case.state = _state_of(outages)
-    # nobody had used a server that was only starting
+    # no client had used a server that was only starting
     case.leads_within = 0 if how_gone(outages) == NOT_THERE else ANY_TIME
     case.part = how_gone(outages)
     case.details = _outage_details(context, outages)

@@ -56,7 +56,7 @@ LEAST_SYNS: Final = 2
 class _Address:
     names: set[str] = field(default_factory=set)
     """names of the brokers at the address: a proxy gives its own address for all"""
-    askers: set[str] = field(default_factory=set)
+    clients: set[str] = field(default_factory=set)
     routes: Tally = field(default_factory=Tally)
     servers: set[str] = field(default_factory=set)
     """servers whose response contains it"""
@@ -89,7 +89,7 @@ class _Fold(Fold):
         self._named: dict[str, _Address] = {}
         self._failed: dict[str, list[ConversationRecord]] = {}
         self._reached: set[str] = set()
-        self._told: dict[tuple[AnsweredRoute, str, str], list[tuple[str, str, _Address]]] = {}
+        self._routed: dict[tuple[AnsweredRoute, str, str], list[tuple[str, str, _Address]]] = {}
         """route, requesting host, and server -> names and addresses in it"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
@@ -97,13 +97,13 @@ class _Fold(Fold):
 
     def adder_of(self, flow: Flow) -> Add:
         """Return the function that adds routes of one topic to one client."""
-        asker = host_of(flow.client_address)
+        client = host_of(flow.client_address)
 
         def add(rows: Sequence[ExchangeRecord]) -> None:
             for route, same in groupby(rows, answered_route):
-                entries = self._told.get((route, asker, flow.server_address))
+                entries = self._routed.get((route, client, flow.server_address))
                 if entries is None:
-                    entries = self._add_route(route, asker, flow.server_address)
+                    entries = self._add_route(route, client, flow.server_address)
                 several = list(same)
                 ends = list(map(end_of, several))
                 first, last = min(ends), max(ends)
@@ -114,20 +114,20 @@ class _Fold(Fold):
         return add
 
     def _add_route(
-        self, route: AnsweredRoute, asker: str, server: str
+        self, route: AnsweredRoute, client: str, server: str
     ) -> list[tuple[str, str, _Address]]:
         """Record a route that a host received; return the state of the addresses in it."""
-        if len(self._told) >= REMEMBERED:
-            self._told.clear()
-        entries = self._told[route, asker, server] = []
+        if len(self._routed) >= REMEMBERED:
+            self._routed.clear()
+        entries = self._routed[route, client, server] = []
         for name, address in route.named:
             entry = self._named.get(address)
             if entry is None:
                 if len(self._named) >= MAX_ADDRESSES:
                     continue
                 entry = self._named[address] = _Address()
-            if len(entry.askers) < MAX_ADDRESSES:
-                entry.askers.add(asker)
+            if len(entry.clients) < MAX_ADDRESSES:
+                entry.clients.add(client)
             if len(entry.servers) < MAX_ADDRESSES:
                 entry.servers.add(server)
             if len(entry.names) < MAX_ADDRESSES:
@@ -157,13 +157,13 @@ class _Fold(Fold):
                 if not translated and not _has_port(address, (*reached, *self._failed)):
                     yield _unresolved(address, entry)
                 continue
-            strange = _strange(host, entry.askers)
+            strange = _strange(host, entry.clients)
             syns = sum(row.syns for row in failed)
             if not strange and syns < LEAST_SYNS:
                 continue
             if not failed and translated:
                 continue
-            if not strange and not _tried_by(failed, entry.askers):
+            if not strange and not _tried_by(failed, entry.clients):
                 continue
             tally = Tally()
             for row in failed:
@@ -176,7 +176,7 @@ class _Fold(Fold):
                 + f": {how}, none succeeded",
                 Subject(broker=entry.name),
             )
-            case.details = [f"clients that got the route: {', '.join(sorted(entry.askers)[:5])}"]
+            case.details = [f"clients that got the route: {', '.join(sorted(entry.clients)[:5])}"]
             if entry.of_proxy(address):
                 case.advice = _PROXY_ADVICE
             elif entry.perhaps_of_proxy(address):
@@ -215,7 +215,7 @@ def _has_port(address: str, others: Iterable[str]) -> bool:
 
 
 def _unresolved(address: str, entry: _Address) -> Case:
-    """Return the case of a host name to which nobody connected."""
+    """Return the case of a host name to which no client connected."""
     host = host_of(address)
     case = entry.routes.case(
         f"the route names {entry.name} by a host name, {address}, and no client that got it"
@@ -229,7 +229,7 @@ def _unresolved(address: str, entry: _Address) -> Case:
         f"Check that each client resolves {host} (DNS, /etc/hosts), or set brokerIP1 in broker.conf"
         " to an IP address that clients can reach, and restart the broker."
     )
-    case.details = [f"clients that got the route: {', '.join(sorted(entry.askers)[:5])}"]
+    case.details = [f"clients that got the route: {', '.join(sorted(entry.clients)[:5])}"]
     return case
 
 
@@ -249,15 +249,15 @@ def _counted_as_none(tally: Tally) -> Tally:
     return other
 
 
-def _tried_by(failed: list[ConversationRecord], askers: set[str]) -> bool:
-    return any(host_of(row.client_address) in askers for row in failed)
+def _tried_by(failed: list[ConversationRecord], clients: set[str]) -> bool:
+    return any(host_of(row.client_address) in clients for row in failed)
 
 
-def _strange(host: str, askers: set[str]) -> str | None:
+def _strange(host: str, clients: set[str]) -> str | None:
     """Return what is unusual about an address for the clients that received it, or None."""
     try:
         address = ip_address(host)
-        others = [ip_address(host) for host in askers]
+        others = [ip_address(host) for host in clients]
     except ValueError:
         return None
     if address.is_unspecified:

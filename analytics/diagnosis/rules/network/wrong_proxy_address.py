@@ -8,7 +8,7 @@ from typing import Final
 from dissectors.endpoint import host_of
 from dissectors.grpc.names import OK, TELEMETRY
 from dissectors.quantities import counted
-from dissectors.remoting.row_facts.names import ASKED_ENDPOINT, ENDPOINT, fact_in, facts_in
+from dissectors.remoting.row_facts.names import ENDPOINT, REQUESTED_ENDPOINT, fact_in, facts_in
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.outcome import RECEIVE_CALLS, SEND_CALLS
@@ -40,7 +40,7 @@ class _Address:
         """addresses at which clients reached the proxies that returned it"""
         self.known: set[str] = set()
         """addresses that clients report as known"""
-        self.askers: set[str] = set()
+        self.clients: set[str] = set()
         """hosts of these clients"""
 
     def add(self, row: ExchangeRecord, address: str) -> None:
@@ -48,8 +48,8 @@ class _Address:
         self.routes.add(shown(row, f"{row.server_address} names {address} for {row.topic}"))
         for kept, one in (
             (self.asked, row.server_address),
-            (self.known, fact_in(row.facts, ASKED_ENDPOINT)),
-            (self.askers, host_of(row.client_address)),
+            (self.known, fact_in(row.facts, REQUESTED_ENDPOINT)),
+            (self.clients, host_of(row.client_address)),
         ):
             if one and len(kept) < MAX_ADDRESSES:
                 kept.add(one)
@@ -100,13 +100,13 @@ class _Fold(Fold):
             failed = [
                 row
                 for row in self._failed.get(address, ())
-                if host_of(row.client_address) in entry.askers and surely_unanswered(row, context)
+                if host_of(row.client_address) in entry.clients and surely_unanswered(row, context)
             ]
             if failed:
                 yield _case(address, entry, failed)
             elif address not in entry.known and not is_ip(host_of(address)):
                 waiting = {host_of(row.client_address) for row in self.pending}
-                if entry.askers.isdisjoint(self._going_on | waiting):
+                if entry.clients.isdisjoint(self._going_on | waiting):
                     yield _unresolved(address, entry)
 
 
@@ -122,7 +122,7 @@ def _case(address: str, entry: _Address, failed: list[ConversationRecord]) -> Ca
         f" {tries}",
         Subject(server=address),
     )
-    case.details = [f"clients that got the route: {listed(entry.askers)}"]
+    case.details = [f"clients that got the route: {listed(entry.clients)}"]
     if entry.known:
         case.details.append(f"the clients know the proxy as {listed(entry.known)}")
     if all(host_of(address) != host_of(other) for other in entry.asked):
@@ -137,7 +137,7 @@ def _unresolved(address: str, entry: _Address) -> Case:
         " call: they may not be able to resolve the name",
         Subject(server=address),
     )
-    case.details = [f"clients that got the route: {listed(entry.askers)}"]
+    case.details = [f"clients that got the route: {listed(entry.clients)}"]
     case.advice = (
         f"Check that each client resolves {host_of(address)} (DNS, /etc/hosts), or set"
         " localServeAddr in rmq-proxy.json to an address that clients can reach."

@@ -107,14 +107,14 @@ class _Fold(Fold):
 
 
 def _case(
-    place: _Place, beat: Evidence, pulls: list[_Pull], told: int | None, context: Context
+    place: _Place, beat: Evidence, pulls: list[_Pull], named_again: int | None, context: Context
 ) -> Case:
     group, client, address = place
     broker = context.broker(address)
     client_name = context.client(client)
     topics = {pull.topic for pull in pulls}
     tally = Tally.of([beat, *(pull.evidence for pull in pulls)])
-    until = pulls[-1].time if told is None else told
+    until = pulls[-1].time if named_again is None else named_again
     case = tally.case(
         f"{broker} does not know the subscriptions of {group}: heartbeats of version 2 of"
         f" {client_name} omit them, and it refused {counted(len(pulls), 'pull')} of"
@@ -124,8 +124,8 @@ def _case(
     )
     case.count = len(pulls)
     case.first_time = pulls[0].time
-    if told is not None:
-        case.details.append(f"a heartbeat of {clock(told)} UTC names them again")
+    if named_again is not None:
+        case.details.append(f"a heartbeat of {clock(named_again)} UTC names them again")
         case.state = ProblemState.OVER
     return case
 

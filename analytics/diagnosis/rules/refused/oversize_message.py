@@ -50,7 +50,7 @@ _PROPERTIES: Final = "properties"
 _TOPIC: Final = "topic"
 _UNKNOWN: Final = "unknown"
 _KIND: Final = "kind"
-_SAID: Final = "limit"
+_LIMIT_STATED: Final = "limit"
 
 
 def limit_in(remark: str | None) -> int | None:
@@ -78,7 +78,7 @@ class _Fold(Refusals):
     def take(self, row: ExchangeRecord) -> None:
         limit = limit_in(row.remark)
         if limit is not None:
-            self.note_figure(_SAID, limit)
+            self.note_figure(_LIMIT_STATED, limit)
         kind = too_long(row) or _UNKNOWN
         self.note_name(_KIND, kind)
         size = {
@@ -97,7 +97,7 @@ class _Fold(Refusals):
             case.confidence = Confidence.LIKELY
             case.reason = (
                 "neither body nor properties are over the limit as far as the packets say"
-                if _SAID in self.figures
+                if _LIMIT_STATED in self.figures
                 else "the broker does not report its maxMessageSize: the 128k in remarks of older"
                 " brokers is fixed text"
             )
@@ -108,7 +108,7 @@ class _Fold(Refusals):
             return f"properties of {size:,} bytes (limit {LONGEST_PROPERTIES:,})"
         if kind == _TOPIC:
             return f"a topic of {size} characters (limit {LONGEST_TOPIC})"
-        limit = self.figures.get(_SAID, (0, 0))[1]
+        limit = self.figures.get(_LIMIT_STATED, (0, 0))[1]
         if limit:
             return f"a body of {size:,} bytes (limit {limit:,})"
         less = ", more than the broker's maxMessageSize" if kind == _UNKNOWN else ""

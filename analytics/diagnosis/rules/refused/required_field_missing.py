@@ -14,7 +14,7 @@ from ...problem import ProblemSeverity
 from ...refusals import Refusals, called, counted_names, listed
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges
 
-_SAID: Final = re.compile(r"the custom field <(\w{1,64})> is null")
+_NULL_FIELD: Final = re.compile(r"the custom field <(\w{1,64})> is null")
 """RemotingCommand.decodeCommandCustomHeader of old releases"""
 _FAILED: Final = ("NullPointerException", " is blank")
 """responses of a server that uses a field without checking that it is present"""
@@ -67,7 +67,7 @@ class _Fold(Refusals):
 def missing_fields(row: ExchangeRecord) -> list[str]:
     """Return the missing required fields of a refused request; empty for other reasons."""
     remark = row.remark or ""
-    if (match := _SAID.search(remark)) is not None:
+    if (match := _NULL_FIELD.search(remark)) is not None:
         return [match[1]]
     code = row.request_code
     if code is None or not any(text in remark for text in _FAILED):

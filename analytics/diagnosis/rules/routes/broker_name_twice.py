@@ -114,7 +114,7 @@ class _Fold(Fold):
         super().__init__(key)
         self._named: dict[tuple[str, str], _Named] = {}
         """NameServer and broker name"""
-        self._told: dict[tuple[AnsweredRoute, str], list[dict[int, ExchangeRecord]]] = {}
+        self._routed: dict[tuple[AnsweredRoute, str], list[dict[int, ExchangeRecord]]] = {}
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         self.adder_of(flow_of(row))((row,))
@@ -138,7 +138,7 @@ class _Fold(Fold):
     def _times_of(self, namesrv: str, row: ExchangeRecord) -> list[dict[int, ExchangeRecord]]:
         """Return the time lists of a route, one per broker name in it."""
         route = answered_route(row)
-        times = self._told.get((route, namesrv))
+        times = self._routed.get((route, namesrv))
         if times is not None:
             return times
         by_name: dict[str, set[str]] = {}
@@ -155,9 +155,9 @@ class _Fold(Fold):
                     continue
                 del named.routes[most]
             times.append(named.routes.setdefault(addresses, {}))
-        if len(self._told) >= REMEMBERED:
-            self._told.clear()
-        self._told[route, namesrv] = times
+        if len(self._routed) >= REMEMBERED:
+            self._routed.clear()
+        self._routed[route, namesrv] = times
         return times
 
     def _take_registration(self, row: ExchangeRecord) -> None:

@@ -32,14 +32,14 @@ _HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 _ROUTE_REQUEST: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 _MISSING: Final = int(ResponseCode.TOPIC_NOT_EXIST)
-_MOST_TOLD: Final = 8
-Said = frozenset[tuple[str, str]]
+_MOST_LISTED: Final = 8
+_RouteContent = frozenset[tuple[str, str]]
 """content of a route: for each broker its name, and permission and queues or an address"""
 
 
 class _Response(NamedTuple):
     time: int
-    said: Said
+    said: _RouteContent
     evidence: Evidence
 
 
@@ -78,7 +78,7 @@ class _Fold(Fold):
         responses = servers.setdefault(row.server_address, [])
         if len(responses) >= MAX_RESPONSES:
             return
-        content, names = _said_in(route)
+        content, names = _content_of(route)
         what = f"route of {topic} by {row.server_address}: {names}"
         responses.append(_Response(row.response_time or 0, content, shown(row, what)))
 
@@ -166,12 +166,12 @@ def _case(one: str, other: str, differences: Sequence[_Difference]) -> Case:
     return case
 
 
-def _text(said: Said) -> str:
-    return ", ".join(f"{name} ({what})" for name, what in sorted(said)[:_MOST_TOLD]) or "nothing"
+def _text(said: _RouteContent) -> str:
+    return ", ".join(f"{name} ({what})" for name, what in sorted(said)[:_MOST_LISTED]) or "nothing"
 
 
 @lru_cache(REMEMBERED)
-def _said_in(route: AnsweredRoute) -> tuple[Said, str]:
+def _content_of(route: AnsweredRoute) -> tuple[_RouteContent, str]:
     """Return the brokers of a route (empty if none) and their names."""
     numbers = (
         (

@@ -96,7 +96,7 @@ class _Broker:
         return sorted(time for times in masters for time in times)
 
 
-class _Told(NamedTuple):
+class _RouteState(NamedTuple):
     """The state that further equal routes update: only their time is new."""
 
     since: int
@@ -116,7 +116,7 @@ class _Fold(Fold):
         super().__init__(key)
         self.brokers: dict[str, _Broker] = {}
         self.sent_back = _SentBack(key)
-        self._same: dict[tuple[AnsweredRoute, str, bool], _Told] = {}
+        self._same: dict[tuple[AnsweredRoute, str, bool], _RouteState] = {}
         """route, NameServer, whether it is a system topic -> state of the earlier equal route"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
@@ -136,11 +136,13 @@ class _Fold(Fold):
             if len(self._same) >= REMEMBERED:
                 self._same.clear()
             since = max((state.since for state in states), default=time)
-            self._same[place] = _Told(since, [times for state in states for times in state.times])
+            self._same[place] = _RouteState(
+                since, [times for state in states for times in state.times]
+            )
 
     def _take(
         self, row: ExchangeRecord, route: AnsweredRoute, routed: RoutedBroker, time: int
-    ) -> _Told | None:
+    ) -> _RouteState | None:
         """Add a route of one broker; return the state that later equal routes update.
 
         None if their time alone is not enough.
@@ -168,7 +170,7 @@ class _Fold(Fold):
                 what = f"route of {row.topic}: {address} is the master of {routed.name}"
                 broker.note_proof(address, shown(row, what))
         proofs = [broker.proofs[address].time for address in as_master if address in broker.proofs]
-        return _Told(
+        return _RouteState(
             max(proofs, default=time),
             [masters[address] for address in as_master if address in masters],
         )

@@ -58,7 +58,7 @@ _ROUTE_CALLS: Final = frozenset(("QueryRoute", *SEND_CALLS, *RECEIVE_CALLS))
 """gRPC calls that succeed only if the topic has a route"""
 
 
-class _Asked(NamedTuple):
+class _Lookup(NamedTuple):
     """A response without a route."""
 
     time: int
@@ -95,7 +95,7 @@ class _Topic:
     __slots__ = ("brokers", "found", "missing", "servers")
 
     def __init__(self) -> None:
-        self.missing: list[_Asked] = []
+        self.missing: list[_Lookup] = []
         self.found: tuple[int, int] | None = None
         """times of the first and the last route"""
         self.servers: set[str] = set()
@@ -154,7 +154,7 @@ class _Fold(Fold):
         elif len(topic.missing) < MAX_ASKED:
             end = row.response_time or time
             ends = row.client_address, row.server_address
-            topic.missing.append(_Asked(time, end, is_call(row.request_name), *ends, shown(row)))
+            topic.missing.append(_Lookup(time, end, is_call(row.request_name), *ends, shown(row)))
 
     def cases(self, context: Context) -> Iterable[Case]:
         for name, topic in sorted(self.topics.items()):
@@ -181,7 +181,7 @@ class _Fold(Fold):
             _of_clients(topic.missing),
             key=lambda response: (response.time, response.client_address),
         )
-        by_default: dict[bool | None, list[_Asked]] = {True: [], False: [], None: []}
+        by_default: dict[bool | None, list[_Lookup]] = {True: [], False: [], None: []}
         for response in missing:
             by_default[self._default_of(response)].append(response)
         asked = [*by_default[False], *by_default[None]]
@@ -193,7 +193,7 @@ class _Fold(Fold):
                 f" topics: {counted(len(asked), 'request')} of {_clients(asked)} refused"
                 + ("" if sent else ", nothing was sent")
             )
-            return self._told(name, topic, asked, title)
+            return self._case_of(name, topic, asked, title)
         if not asked or by_default[True]:
             return None  # the producer continues with the default route
         until = self._back(topic, asked)
@@ -212,25 +212,25 @@ class _Fold(Fold):
                 f"topic {name} {verb} no route {period}: none of its brokers {was} registered"
                 f" ({counted(len(asked), 'request')} of {_clients(asked)} refused)"
             )
-            case = self._told(name, topic, asked, title)
+            case = self._case_of(name, topic, asked, title)
             case.advice = _LOST_ADVICE
             if until is not None:
                 case.state = ProblemState.OVER
                 case.advice = _OVER_ADVICE
             return case
-        if sent or until is not None or not _is_asked_again(asked):
+        if sent or until is not None or not _is_looked_up_again(asked):
             return None  # created in the meantime; or requested once, as by a tool
         title = (
             f"topic {name} has no route: {counted(len(asked), 'request')} of {_clients(asked)}"
             " refused"
         )
-        case = self._told(name, topic, asked, title)
+        case = self._case_of(name, topic, asked, title)
         if asked[-1].time - asked[0].time < GOES_ON:
             case.confidence = Confidence.LIKELY
             case.reason = "the topic may have been created right afterwards"
         return case
 
-    def _told(self, name: str, topic: _Topic, asked: Sequence[_Asked], title: str) -> Case:
+    def _case_of(self, name: str, topic: _Topic, asked: Sequence[_Lookup], title: str) -> Case:
         tally = Tally.of(response.evidence for response in asked)
         case = tally.case(title, Subject(topic=name))
         servers = {response.server_address for response in asked}
@@ -245,7 +245,7 @@ class _Fold(Fold):
             case.details.append(f"it had a route at {clock(until)} UTC")
         return case
 
-    def _back(self, topic: _Topic, asked: Sequence[_Asked]) -> int | None:
+    def _back(self, topic: _Topic, asked: Sequence[_Lookup]) -> int | None:
         """Return when a route was back after the last refusal, or None.
 
         A client got a route, or a broker of the topic registered at the refusing server.
@@ -256,7 +256,7 @@ class _Fold(Fold):
             back += self.registered.get((last.server_address, name), ())
         return min((time for time in back if time > last.time), default=None)
 
-    def _default_of(self, asked: _Asked) -> bool | None:
+    def _default_of(self, asked: _Lookup) -> bool | None:
         """Return whether the client got the route of TBW102 at that time; None: no request."""
         near = [
             good
@@ -266,7 +266,7 @@ class _Fold(Fold):
         return any(near) if near else None
 
 
-def _of_clients(every: Iterable[_Asked]) -> list[_Asked]:
+def _of_clients(every: Iterable[_Lookup]) -> list[_Lookup]:
     """Return requests without those of a proxy for a captured call."""
     responses = list(every)
     calls = [(response.time, response.end) for response in responses if response.call]
@@ -278,13 +278,13 @@ def _of_clients(every: Iterable[_Asked]) -> list[_Asked]:
     ]
 
 
-def _is_asked_again(asked: Sequence[_Asked]) -> bool:
+def _is_looked_up_again(asked: Sequence[_Lookup]) -> bool:
     """Return whether a client asked twice, or by gRPC, as no tool does."""
     often = Counter(response.client_address for response in asked)
     return any(response.call for response in asked) or max(often.values()) > 1
 
 
-def _clients(asked: Iterable[_Asked]) -> str:
+def _clients(asked: Iterable[_Lookup]) -> str:
     return listed(host_of(response.client_address) for response in asked)
 
 

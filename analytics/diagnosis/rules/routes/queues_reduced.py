@@ -118,17 +118,17 @@ class _Fold(Fold):
 
         def add(rows: Sequence[ExchangeRecord]) -> None:
             facts: list[str] | None = None
-            told: list[tuple[_Broker, int]] = []
+            counts: list[tuple[_Broker, int]] = []
             for row in rows:
                 if row.facts != facts:  # clients get the same response all the time
                     facts = row.facts
-                    told = [
+                    counts = [
                         (broker, routed.read_queues)
                         for routed in answered_route(row).brokers
                         if routed.perm is not None
                         and (broker := _kept(self._routed, (routed.name, namesrv))) is not None
                     ]
-                for broker, queues in told:
+                for broker, queues in counts:
                     broker.take_route(queues, row)
 
         return add

@@ -41,7 +41,7 @@ TIMEOUT_NS: Final = 6_000_000_000
 """transactionTimeOut: the broker does not check earlier"""
 MANY_CHECKS: Final = 3
 MAX_MESSAGES: Final = 20_000
-MAX_ASKERS: Final = 8
+MAX_CLIENTS: Final = 8
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 _DONE: Final = frozenset((None, _SUCCESS, CODES["OK"]))
 END_CALL: Final = "EndTransaction"
@@ -84,7 +84,7 @@ class ObservedHalf:
     unknown: Tally = field(default_factory=Tally)
     """37 with an unknown outcome"""
     checks: Tally = field(default_factory=Tally)
-    askers: Counter[str] = field(default_factory=Counter)
+    clients: Counter[str] = field(default_factory=Counter)
     """39 by capture and sender; a broker may check with another producer each time"""
     responders: set[str] = field(default_factory=set)
     """`address:port` of checked producers"""
@@ -94,7 +94,7 @@ class ObservedHalf:
     @property
     def checked(self) -> int:
         """Number of checks by the broker; hops of a relay count once."""
-        return max(self.askers.values(), default=0)
+        return max(self.clients.values(), default=0)
 
     @property
     def first_end(self) -> HalfEnd | None:
@@ -171,12 +171,12 @@ def _take_send(half: ObservedHalf, row: ExchangeRecord) -> None:
 
 
 def _take_check(half: ObservedHalf, row: ExchangeRecord) -> None:
-    asker = f"{row.capture} {row.client_address}"
-    if asker in half.askers or len(half.askers) < MAX_ASKERS:
-        half.askers[asker] += 1
-    if len(half.responders) < MAX_ASKERS:
+    client = f"{row.capture} {row.client_address}"
+    if client in half.clients or len(half.clients) < MAX_CLIENTS:
+        half.clients[client] += 1
+    if len(half.responders) < MAX_CLIENTS:
         half.responders.add(row.server_address)
-    if row.request_name == CHECK_CALL and len(half.proxied) < MAX_ASKERS:
+    if row.request_name == CHECK_CALL and len(half.proxied) < MAX_CLIENTS:
         half.proxied.add(row.server_address)
     half.checks.add(
         asked(row, f"{row.client_address} checks back at {row.server_address} for {half.key}")

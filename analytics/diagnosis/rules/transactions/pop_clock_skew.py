@@ -47,9 +47,9 @@ class _Fold(Fold):
             self.others += 1
             return
         self.refused.add(shown(row))
-        born = number_in(row.facts, BORN_MS)
-        if born is not None and row.request_time is not None:
-            behind = row.request_time // 1_000_000 - born
+        created = number_in(row.facts, BORN_MS)
+        if created is not None and row.request_time is not None:
+            behind = row.request_time // 1_000_000 - created
             self.behind = behind if self.behind is None else min(behind, self.behind)
         self.patience = max(self.patience, number_in(row.facts, SUSPEND_MS) or 0)
         for counter, name in ((self.groups, row.group), (self.topics, row.topic)):

@@ -1,4 +1,4 @@
-"""A reply arrives at the broker, which cannot deliver it to the requester."""
+"""A reply arrives at the broker, which cannot deliver it to the client."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from ...refusals import Refusals, only, refused_with, times
 from ...rule import DiagnosisRule
 
 MARKS: Final = ("push reply message", "[REPLY_TO_CLIENT] is null")
-_ASKER: Final = re.compile(
+_CLIENT: Final = re.compile(
     r"channel of <([^>]{1,200})> not found|push reply message to (\S{1,200}?) ?fail"
 )
 
-_ASKERS: Final = "askers"
+_CLIENTS: Final = "askers"
 
 
 class _Fold(Refusals):
     def take(self, row: ExchangeRecord) -> None:
-        match = _ASKER.search(row.remark or "")
+        match = _CLIENT.search(row.remark or "")
         if match is not None:
-            self.note_name(_ASKERS, match[1] or match[2])
+            self.note_name(_CLIENTS, match[1] or match[2])
 
     def title(self, context: Context) -> str:
         broker = only(context.broker(address) for address in self.brokers) or "brokers"
-        asker = only(self.named(_ASKERS))
-        to = f"to requester {asker}" if asker else "to requesters"
+        client = only(self.named(_CLIENTS))
+        to = f"to requester {client}" if client else "to requesters"
         return f"{broker} could not deliver replies {to}, {times(self.tally.count)}"
 
     def impact(self) -> dict[Impact, int]:
@@ -45,7 +45,7 @@ class _Fold(Refusals):
             broker=common.broker,
             topic=common.topic,
             group=common.group,
-            client=only(self.named(_ASKERS)),
+            client=only(self.named(_CLIENTS)),
         )
 
 

@@ -43,7 +43,7 @@ class _Fold(Fold):
         super().__init__(key)
         self._requests: dict[str, _Request] = {}
         self._pushed: dict[str, int] = {}
-        """times at which replies were delivered to the requester, ns"""
+        """times at which replies were delivered to the client, ns"""
         self._replied: dict[str, int] = {}
         """times at which consumers sent replies that a broker accepted, ns"""
 

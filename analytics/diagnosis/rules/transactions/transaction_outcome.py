@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from dissectors.broker_store.half_messages import ENDED, GIVEN_UP
+from dissectors.broker_store.half_messages import ABANDONED, ENDED
 from dissectors.remoting.topic_names import CHECKED_OUT_TOPIC
 from dissectors.rows.message_record import COMMITTED, ROLLED_BACK
 
@@ -30,7 +30,7 @@ from .halves import (
     subject_of,
 )
 
-MOST_SAID: Final = 8
+MOST_LISTED: Final = 8
 _BOTH: Final = "both"
 _ENDED: Final = {COMMIT: "committed", ROLLBACK: "rolled back"}
 _STORED: Final = {COMMITTED: COMMIT, ROLLED_BACK: ROLLBACK}
@@ -71,7 +71,7 @@ def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) 
             (COMMIT, "committed"),
             (ROLLBACK, "rolled back"),
             (_BOTH, "committed and rolled back"),
-            (GIVEN_UP, f"moved to {CHECKED_OUT_TOPIC}"),
+            (ABANDONED, f"moved to {CHECKED_OUT_TOPIC}"),
             (ENDED, "committed or rolled back"),
             (None, "not decided"),
         )
@@ -84,9 +84,9 @@ def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) 
         subject_of(halves, context),
     )
     listed_halves = sorted(halves, key=lambda half: (half.decision is not None, not half.checked))
-    case.details = [_told(half, context) for half in listed_halves[:MOST_SAID]]
-    if len(halves) > MOST_SAID:
-        case.details.append(f"and {len(halves) - MOST_SAID} more")
+    case.details = [_described(half, context) for half in listed_halves[:MOST_LISTED]]
+    if len(halves) > MOST_LISTED:
+        case.details.append(f"and {len(halves) - MOST_LISTED} more")
     return case
 
 
@@ -111,7 +111,7 @@ def _differs(message: ObservedHalf, context: Context) -> bool:
     return _STORED.get(half.outcome or "") != message.decision
 
 
-def _told(message: ObservedHalf, context: Context) -> str:
+def _described(message: ObservedHalf, context: Context) -> str:
     if message.decision is None:
         end = "not decided in the capture"
     elif message.contradicts:

@@ -22,16 +22,16 @@ from ...ids.message_ids import (
     MINUTE_MS,
     NO_ZONE,
     clock_of,
-    is_zone_told,
+    is_zone_known,
     zone_minutes,
 )
-from ...ids.parts import BORN_TIME, COUNTER, UTC_OFFSET, maker_parts
+from ...ids.parts import COUNTER, CREATION_TIME, UTC_OFFSET, maker_parts
 
 _ENCODER: Final = msgspec.json.Encoder()
 _MAKERS: Final[dict[bytes, bytes]] = {}
 """start of a client's ids → JSON up to the time; empty if invalid"""
 _MOST_MAKERS: Final = 4096
-_BORN: Final = b',"%b":' % BORN_TIME.encode()
+_BORN: Final = b',"%b":' % CREATION_TIME.encode()
 _COUNTER: Final = b',"%b":' % COUNTER.encode()
 _UTC_OFFSET: Final = b',"%b":' % UTC_OFFSET.encode()
 _SHORT: Final[i64] = KEY_LENGTHS[0]
@@ -70,7 +70,7 @@ def put_unique_key(out: BytesWriter, data: bytes, at: i64, end: i64, near_ms: i6
     put_integer(out, clock - minutes * _MINUTE)
     out.write(_COUNTER)
     put_number(out, number & 0xFFFF)
-    if is_zone_told(minutes, False):
+    if is_zone_known(minutes, False):
         out.write(_UTC_OFFSET)
         put_number(out, minutes)
     out.append(CLOSE)

@@ -75,7 +75,7 @@ def test_a_client_id_of_the_last_days_of_a_month() -> None:
     key = decode_unique_key("0A0000050D9C18B4AAC28F1C3D5C0000")
     assert key is not None
     assert key.month_offset > 27 * DAY
-    assert key.born_at(1793213792604 + DAY) == 1793213792604
+    assert key.created_at(1793213792604 + DAY) == 1793213792604
 
 
 @pytest.mark.parametrize("text", ["", "abc", "1" * 31, "g" * 32, "1" * 40, "1" * 64])
@@ -99,12 +99,12 @@ def test_the_time_of_a_client_id(
     month_offset: int, reference: int, minutes: int, expected: int
 ) -> None:
     key = UniqueKey("127.0.0.1", 1, 2, month_offset, 0)
-    assert key.born_at(reference, minutes) == expected
+    assert key.created_at(reference, minutes) == expected
 
 
 @given(st.integers(-(1 << 31), (1 << 31) - 1), st.integers(), st.integers())
 def test_the_time_of_any_client_id(month_offset: int, reference: int, minutes: int) -> None:
-    assert isinstance(UniqueKey("", 0, 0, month_offset, 0).born_at(reference, minutes), int)
+    assert isinstance(UniqueKey("", 0, 0, month_offset, 0).created_at(reference, minutes), int)
 
 
 def test_a_recall_handle() -> None:

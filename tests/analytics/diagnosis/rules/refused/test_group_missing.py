@@ -21,8 +21,8 @@ def test_names_what_was_refused() -> None:
 
 
 def test_the_group_in_other_remarks() -> None:
-    remarks = ("subscription group not exist, late See https", "Group late not exist!")
-    for remark in remarks:
+    notes = ("subscription group not exist, late See https", "Group late not exist!")
+    for remark in notes:
         back = refused(0, RequestCode.CONSUMER_SEND_MSG_BACK, remark=remark, group=None)
         (one,) = problems(RULE, [back])
         assert one.subject.group == "late"
