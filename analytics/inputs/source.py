@@ -144,6 +144,9 @@ def _read(reader: Reader, inputs: Sequence[Input], messages: bool) -> Tables:
 
 def _renamed_ends(connections: Relation) -> Relation:
     """Return connections with the current values of `end`, whatever program wrote them."""
+    rows = connections.rows
+    if rows is not None and not RENAMED_ENDS.keys() & rows.column("end").unique().to_pylist():
+        return connections  # in memory, and nothing to rename
     end = "`end`"
     for old, new in RENAMED_ENDS.items():
         end = f"if(`end` = {text(old)}, {text(new)}, {end})"
