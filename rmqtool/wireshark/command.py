@@ -19,7 +19,7 @@ class WiresharkRequest:
 
 
 def _run(request: WiresharkRequest) -> ExitStatus:
-    """Write a RocketMQ dissector for Wireshark and tshark 4.x, in Lua.
+    """Write a RocketMQ dissector in Lua for Wireshark and tshark 4.x.
 
     Decodes codes, header fields, and messages; pairs requests with responses.
 

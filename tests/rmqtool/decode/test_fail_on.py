@@ -76,7 +76,7 @@ def test_the_status_is_that_of_the_traffic(
     ("first", "said"),
     [
         ([CLIENT_HELLO], ["TLS: encrypted", "--tls-keylog"]),
-        ([PREFACE + GRPC_HEADERS], ["gRPC: no call of RocketMQ was recognized"]),
+        ([PREFACE + GRPC_HEADERS], ["gRPC: no RocketMQ call was recognized"]),
         ([KAFKA_VERSIONS], ["Kafka: another program"]),
         ([CLIENT_HELLO, b"AMQP\0\0\x09\x01"], ["TLS: encrypted", "AMQP: another program"]),
         ([b"EHLO a.example\r\n" * 600], ["--decode-as PORT"]),

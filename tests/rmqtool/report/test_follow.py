@@ -204,7 +204,7 @@ def test_one_program_keeps_a_state(tmp_path: Path) -> None:
     for arguments, reason in (
         (("latency", "--follow", folder), "needs --cells"),
         (("retries", "--follow", folder, "--cells", state), "retries needs rows"),
-        (("latency", "--follow", "s3a://x/", "--cells", state), "one folder"),
+        (("latency", "--follow", "s3a://x/", "--cells", state), "one local folder"),
     ):
         done = rmqtool("report", *arguments)
         assert done.status == 2, done
