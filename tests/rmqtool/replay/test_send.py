@@ -39,7 +39,7 @@ def test_sending_stops_and_goes_on(tmp_path: Path, room: int) -> None:
         rows = list(read_steps(journal))
         begun = sum(isinstance(row, Begin) for row in rows)
         outcomes = sum(isinstance(row, OutcomeEntry) for row in rows)
-        said = re.search(r"([0-9,]+) sends? of this run left, ([0-9,]+) of them", err)
+        said = re.search(r"([0-9,]+) sends? of this run went out, ([0-9,]+) with", err)
         assert said is not None, err
         assert [int(one.replace(",", "")) for one in said.groups()] == [begun, outcomes]
         assert 0 < outcomes <= begun < outcomes + 9
