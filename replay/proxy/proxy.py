@@ -247,7 +247,10 @@ class _Port:
             return
         try:
             self.acceptor.refuse()
-        except OSError:  # another process took the port in between
+        except OSError as error:  # another process took the port in between
+            own = endpoint_text(self._front.host, self._front.port)
+            detail = f"cannot keep {own}: {error.strerror or error}; restart the proxy"
+            self._proxy.tell(EventKind.REFUSED, self._front.name, detail=detail)
             return
         detail = f"{', '.join(self._targets)} cannot be reached: new connections are refused"
         self._proxy.tell(EventKind.REFUSED, self._front.name, detail=detail)
