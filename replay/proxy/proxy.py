@@ -48,6 +48,9 @@ _LINGER_SECONDS: Final = 10.0
 """time that a closed connection has to take what was written"""
 _RETRY_SECONDS: Final = 0.25
 """time between attempts to reach a server that refuses connections"""
+_CHECK_SECONDS: Final = 0.25
+"""longest time, for each server, that the end of a connection waits until it is known whether that
+server is down"""
 _AT_ONCE_SECONDS: Final = 1.0
 """time in which a server that is down refuses a connection; a silent one needs longer"""
 _FLUSH_SECONDS: Final = 0.05
@@ -212,6 +215,54 @@ class Proxy:
         return self.grpc_network if front.grpc else self.network
 
 
+class _Attempt:
+    """An attempt to reach any of several servers; a connection that opens is closed again."""
+
+    def __init__(
+        self,
+        network: AioNetwork,
+        targets: tuple[str, ...],
+        seconds: float,
+        done: Callable[[bool], object],
+    ) -> None:
+        """`seconds` is the limit for each server; `done` is called with whether one accepts."""
+        self._network = network
+        self._left = iter(targets)
+        self._timeout = int(seconds * 1e9)
+        self._done = done
+        self._next()
+
+    def _next(self) -> None:
+        target = next(self._left, None)
+        if target is None:
+            self._done(False)
+        else:
+            self._cancel = self._network.open(target, self._timeout, self)
+
+    def cancel(self) -> None:
+        """End the attempt; `done` is not called."""
+        self._cancel()
+
+    def opened(self, link: Link) -> None:
+        """Close the connection."""
+        assert isinstance(link, AioLink)
+        link.abort()
+        self._done(True)
+
+    def refused(self, reason: str, hint: str) -> None:  # noqa: ARG002
+        """Try the next server."""
+        self._next()
+
+    def received(self, data: bytes) -> None:
+        """Do nothing: the connection is closed."""
+
+    def ended(self, reason: str) -> None:
+        """Do nothing: the connection is closed."""
+
+    def resumed(self) -> None:
+        """Do nothing: the connection is closed."""
+
+
 class _Port:
     """A listening socket of a front; it refuses connections while its servers do.
 
@@ -230,20 +281,27 @@ class _Port:
         self._proxy = proxy
         self._front = front
         self._targets = targets
-        self._left = itertools.chain[str]()
-        self._trying: Callable[[], object] | None = None
+        self._refuses = False
+        self._retry: _Attempt | asyncio.TimerHandle | None = None
+        """the attempt to reach a server that is down, or the wait for the next one"""
+        self._check: _Attempt | None = None
+        """the attempt to find out whether a server is down"""
+        self._checked_at = -_RETRY_SECONDS
+        self._ending: list[Callable[[], None]] = []
+        """ends of connections that wait for the check"""
         tell = functools.partial(proxy.tell, EventKind.REFUSED, front.name, "")
         self.acceptor = Acceptor(bound, self._accepted, proxy.files, tell, tls)
 
     def close(self) -> None:
         """Stop listening."""
-        if self._trying is not None:
-            self._trying()
+        for attempt in (self._retry, self._check):
+            if attempt is not None:
+                attempt.cancel()
         self.acceptor.close()
 
     def unreachable(self) -> None:
         """Refuse connections until a server can be reached."""
-        if self._trying is not None:
+        if self._refuses:
             return
         try:
             self.acceptor.refuse()
@@ -252,49 +310,56 @@ class _Port:
             detail = f"cannot keep {own}: {error.strerror or error}; restart the proxy"
             self._proxy.tell(EventKind.REFUSED, self._front.name, detail=detail)
             return
+        self._refuses = True
         detail = f"{', '.join(self._targets)} cannot be reached: new connections are refused"
         self._proxy.tell(EventKind.REFUSED, self._front.name, detail=detail)
         self._wait()
 
+    def server_ended(self, end: Callable[[], None]) -> None:
+        """Call `end`, which ends a connection that its server has ended.
+
+        If that server is down, new connections are refused by then: a client that connects again at
+        once sees what it would see without the proxy.
+        """
+        now = asyncio.get_running_loop().time()
+        if self._check is None and (self._refuses or now - self._checked_at < _RETRY_SECONDS):
+            end()
+            return
+        self._ending.append(end)
+        if self._check is None:
+            self._checked_at = now
+            self._check = self._attempt(_CHECK_SECONDS, self._checked)
+
+    def _checked(self, reachable: bool) -> None:
+        self._check = None
+        spent = asyncio.get_running_loop().time() - self._checked_at
+        if not reachable and spent < _CHECK_SECONDS:  # a silent server is not known to be down
+            self.unreachable()
+        ending, self._ending = self._ending, []
+        for end in ending:
+            end()
+
     def _accepted(self) -> AioLink:
-        connection = ProxyConnection(self._proxy, self._front, self._targets, self.unreachable)
+        connection = ProxyConnection(self._proxy, self._front, self._targets, self)
         return AioLink(self._proxy.network_of(self._front), connection.client)
 
-    def _wait(self) -> None:
-        self._left = itertools.chain(self._targets)
-        self._trying = asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._next).cancel
+    def _attempt(self, seconds: float, done: Callable[[bool], None]) -> _Attempt:
+        return _Attempt(self._proxy.network_of(self._front), self._targets, seconds, done)
 
-    def _next(self) -> None:
-        target = next(self._left, None)
-        if target is None:
+    def _wait(self) -> None:
+        def again() -> None:
+            self._retry = self._attempt(self._proxy.options.connect_seconds, self._retried)
+
+        self._retry = asyncio.get_running_loop().call_later(_RETRY_SECONDS, again)
+
+    def _retried(self, reachable: bool) -> None:
+        if not reachable:
             self._wait()
             return
-        timeout = int(self._proxy.options.connect_seconds * 1e9)
-        self._trying = self._proxy.network_of(self._front).open(target, timeout, self)
-
-    # -- the attempt to reach a server again ----------------------------------------------------
-
-    def opened(self, link: Link) -> None:
-        """Accept connections again."""
-        assert isinstance(link, AioLink)
-        link.abort()
-        self._trying = None
+        self._retry, self._refuses = None, False
         self.acceptor.accept()
         own = endpoint_text(self._front.host, self._front.port)
         self._proxy.tell(EventKind.LISTENING, self._front.name, own, f"{own} can be reached again")
-
-    def refused(self, reason: str, hint: str) -> None:  # noqa: ARG002
-        """Try the next server, or all of them later."""
-        self._next()
-
-    def received(self, data: bytes) -> None:
-        """Do nothing: the connection is closed."""
-
-    def ended(self, reason: str) -> None:
-        """Do nothing: the connection is closed."""
-
-    def resumed(self) -> None:
-        """Do nothing: the connection is closed."""
 
 
 class _ClientSide:
@@ -356,9 +421,8 @@ class ProxyConnection:
         proxy: Proxy,
         front: Front,
         targets: tuple[str, ...],
-        unreachable: Callable[[], None],
+        port: _Port,
     ) -> None:
-        """`unreachable` is called when all servers refuse the connection at once."""
         self.front = front
         """what the client connected to"""
         self.peer = ""
@@ -368,7 +432,7 @@ class ProxyConnection:
         self._proxy = proxy
         self._targets = itertools.chain(targets)
         self._target = ""
-        self._unreachable = unreachable
+        self._port = port
         self._tried_at = 0.0
         self._client: AioLink | None = None
         self._server: AioLink | None = None
@@ -445,7 +509,7 @@ class ProxyConnection:
         if target is None:
             self.close(reset=True)
             if loop.time() - self._tried_at < _AT_ONCE_SECONDS:
-                self._unreachable()
+                self._port.unreachable()
             return
         self._target, self._tried_at = target, loop.time()
         self._opening = loop.create_task(self._open(target))
@@ -507,16 +571,33 @@ class ProxyConnection:
             return self._finished is finished  # a paused reader sees the end again
         if self._gate is not None:
             return False  # a fault may still have to send something
-        self._relay.finish(by_client)
         self._finished = finished
-        if self._wire is not None:
-            self._wire.half_closed(time.time_ns(), by_peer=not by_client)
-        other.half_close()
+
+        relay = self._relay
+
+        def forward() -> None:
+            if self._closed:
+                return
+            relay.finish(by_client)
+            if self._wire is not None:
+                self._wire.half_closed(time.time_ns(), by_peer=not by_client)
+            other.half_close()
+
+        if by_client:
+            forward()
+        else:
+            self._port.server_ended(forward)
         return True
 
     def ended(self, *, by_client: bool, reason: str) -> None:
         """Close the other side as this one ended."""
-        self._end(by_client, reset=reason != CLOSED)
+        reset = reason != CLOSED
+        if by_client or self._closed or self._client is None:
+            self._end(by_client, reset)
+            return
+        self._server = None
+        self._client.pause_reading()  # what it sends has no receiver
+        self._port.server_ended(lambda: self._end(by_client, reset))
 
     def close(self, reset: bool = False) -> None:
         """Close both sides: gracefully after pending writes, or at once."""

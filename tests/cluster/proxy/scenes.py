@@ -277,7 +277,7 @@ class Pair:
         """`network` and the one above it are those of the clusters: the third byte of 127.77."""
         self._clusters = [make(), make()]
         for at, one in enumerate(self._clusters):
-            one.network = f"127.77.{network + at}"
+            one.move(f"127.77.{network + at}", 10 * (network + at))
 
     def __enter__(self) -> Pair:
         with contextlib.ExitStack() as stack:

@@ -9,7 +9,6 @@ import contextlib
 import time
 
 from tests.cluster.clients.clients import run_mqadmin
-from tests.cluster.recording.namespace import FOLDER
 from tests.cluster.servers import faults, probe
 from tests.cluster.servers.artifacts import NEWEST_4, NEWEST_5
 from tests.cluster.servers.cluster import CLUSTER_NAME, BrokerSpec, Cluster
@@ -59,7 +58,6 @@ def elected_5x() -> Cluster:
             "controllerDLegerGroup": "controllers",
             "controllerDLegerPeers": f"n0-{NETWORK}.1:{CONTROLLER_PORT}",
             "controllerDLegerSelfId": "n0",
-            "controllerStorePath": f"{FOLDER}/controller",
             "mappedFileSize": 1024 * 1024,
             "scanNotActiveBrokerInterval": 1000,
             "scanInactiveMasterInterval": 1000,

@@ -15,10 +15,11 @@ RocketMQ: NamesrvStartup, BrokerStartup, MessageStoreConfig.
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from . import probe
@@ -173,6 +174,30 @@ class Cluster:
         self._ports: set[int] = set()
         self.folder: Path | None = None
 
+    def move(self, network: str, offset: int) -> None:
+        """Uses another network before the start, and other ports where settings name them.
+
+        A DLedger peer or controller listens on its port at all addresses of this machine. `offset`
+        is that of its new port, which is below those that the system gives to clients.
+        """
+
+        def moved(settings: Mapping[str, object]) -> dict[str, object]:
+            own = re.compile(re.escape(self.network) + r"\.(\d+):(\d+)")
+
+            def other(peer: re.Match[str]) -> str:
+                return f"{network}.{peer[1]}:{10_000 + int(peer[2]) % 10_000 + offset}"
+
+            return {
+                name: own.sub(other, value) if isinstance(value, str) else value
+                for name, value in settings.items()
+            }
+
+        namesrvs, specs = self._wanted
+        specs = [replace(spec, settings=moved(spec.settings)) for spec in specs]
+        self._wanted = namesrvs, specs
+        self.namesrv_settings = moved(self.namesrv_settings)
+        self.network = network
+
     def start(self) -> Cluster:
         """Starts every node and waits until all are listed; stops all of them on failure."""
         path = class_path(self.version)
@@ -287,7 +312,12 @@ class Cluster:
         port = port or self._free_port(host, 9876 + number)
         folder = self._folder(f"namesrv-{number}")
         config = folder / "namesrv.properties"
-        settings = {"listenPort": port, "bindAddress": host, "rocketmqHome": folder}
+        settings = {
+            "listenPort": port,
+            "bindAddress": host,
+            "rocketmqHome": folder,
+            "controllerStorePath": folder / "controller",
+        }
         _write_settings(config, {**settings, **self.namesrv_settings})
         command = java_command(
             path,

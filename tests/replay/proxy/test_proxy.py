@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -124,6 +125,35 @@ def test_a_broker_that_refuses_connections_is_refused_until_it_is_back() -> None
             with suppress(OSError), Talk(f"{host}:{front}") as talk:
                 talk.ask(310)
             wait_for("a refusal", lambda: not connects(host, int(front)))
+
+
+@pytest.mark.parametrize("goes_down", [True, False])
+@pytest.mark.parametrize("reset", [False, True])
+def test_a_broker_that_goes_down_refuses_connections_at_once(reset: bool, goes_down: bool) -> None:
+    """Clients connect again as soon as they see the end, before the proxy has met a refusal."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        proxied(f"127.0.0.1:{listener.getsockname()[1]}") as proxy,
+    ):
+        host, _, port = proxy.namesrv.rpartition(":")
+        own, real = (host, int(port)), listener.getsockname()
+        with socket.create_connection(own, 30) as client:
+            server, _ = listener.accept()
+            client.sendall(b"hello")
+            assert server.recv(5) == b"hello"
+            if goes_down:
+                listener.close()
+            if reset:
+                server.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            server.close()
+            with suppress(ConnectionResetError):
+                assert client.recv(1) == b""
+            assert connects(*own) is not goes_down
+        assert proxy.proxy.counts["refused connections"] == 0
+        if goes_down:
+            with socket.create_server(real) as again:
+                Thread(target=echo_one, args=(again,), daemon=True).start()
+                wait_for("the broker", lambda: echoes(*own), 20)
 
 
 def echo_one(listener: socket.socket) -> None:
