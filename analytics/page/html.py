@@ -298,7 +298,8 @@ def problem_card(row: Row, shown_time: Show, proofs: Proofs) -> str:
     kind = str(row["severity"]) if row["severity"] in _SEVERITIES else "info"
     follows = " follows" if row["consequence_of"] is not None else ""
     first, last = shown_time(row["first_time"]), shown_time(row["last_time"])
-    when = first if first == last else f"{first} to {last}"
+    day = first.partition(" ")[0]
+    when = first if first == last else f"{first} to {last.removeprefix(f'{day} ')}"
     often = f", {row['count']} times" if row["count"] != 1 else ""
     reason = f" ({row['reason']})" if row["reason"] else ""
     facts = f"{when}{often}; confidence: {row['confidence']}{reason}; rule {row['rule']}"

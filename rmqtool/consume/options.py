@@ -122,7 +122,7 @@ class ConsumeCommand(ClusterRequest):
         "Show only messages with one of these tags: 'paid || sent'.", _SELECT, metavar="TAGS"
     )
     key: str | None = option("Show only messages with this key.", _SELECT, metavar="KEY")
-    where: str = common.WHERE
+    where: str = common.where("Show only messages that match", "reconsume_times > 0")
     format: ConsumeFormat = option(
         "Output format; body: bodies only, one per line.",
         _OUTPUT,

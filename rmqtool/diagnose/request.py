@@ -120,7 +120,7 @@ class DiagnoseRequest:
         "Show evidence, explanation, advice, and references for each problem.", _OUTPUT, False
     )
     format: DiagnoseFormat = option(
-        "Output format; with -i, JSON rows are events of problems "
+        "Output format; with -i, JSON rows are problem events "
         "(default: from the -o extension, otherwise table).",
         _OUTPUT,
         value=DiagnoseFormat.table,

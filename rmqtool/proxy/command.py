@@ -15,7 +15,7 @@ def _run(request: ProxyRequest) -> ExitStatus:
       rmqtool proxy -n 10.0.0.5:9876 --yes --write traffic.pcapng
       rmqtool proxy -n 10.0.0.5:9876 --yes --write - | rmqtool diagnose -
 
-    Then let clients use the NameServer 127.0.0.1:9876.
+    Then point clients at the NameServer 127.0.0.1:9876. More: rmqtool help proxy.
     """
     from .run import run_proxy_command
 

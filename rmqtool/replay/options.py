@@ -189,7 +189,10 @@ class ReplayRequest:
     )
     force: bool = option("Overwrite an existing -w file.", _LIVE, False)
     where: Callable[[object], bool] | None = replace(
-        common.WHERE, value=None, typed=str, read=_where_of
+        common.where("Replay only messages that match", "topic == Orders"),
+        value=None,
+        typed=str,
+        read=_where_of,
     )
     since: Moment | None = common.SINCE_UTC
     until: Moment | None = common.UNTIL_UTC

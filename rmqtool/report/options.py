@@ -238,8 +238,9 @@ class ReportRequest:
     """A `report` command: reports, inputs, output, and engine."""
 
     words: list[str] = argument(
-        f"[{'|'.join((*REPORT_MODULES, ALL))}] INPUT...",
-        "Captures, folders, decoded logs, or row files (Parquet, JSON lines).",
+        "[REPORT...] INPUT...",
+        f"Reports ({', '.join((*REPORT_MODULES, ALL))}); then captures, folders, decoded logs, or "
+        "row files (Parquet, JSON lines).",
     )
     reports: tuple[str, ...] = derived(_reports, "words", "show_list", value=())
     """names of reports, in order"""
@@ -291,7 +292,7 @@ class ReportRequest:
         read=_follow,
         needs=("inputs", "reports", "words"),
     )
-    where: str = options.WHERE
+    where: str = options.where("Include only rows that match")
     since: Moment | None = options.SINCE
     until: Moment | None = options.UNTIL
     zone: Zone = options.TIME_ZONE

@@ -98,12 +98,14 @@ LIST_MESSAGES = option(
     "Show one line per message event: sent, delivered, acknowledged, returned, …", _VIEW, False
 )
 NO_MESSAGE_ROWS = option("Omit the messages table from a decoded log.", _OUTPUT, False)
-WHERE = option(
-    "Show only rows that match EXPR, such as 'latency > 50ms'.",
-    _SELECT,
-    "",
-    metavar="EXPR",
-)
+
+
+def where(rows: str = "Show only rows that match", example: str = "latency > 50ms") -> Any:
+    """Declare `--where`; its help starts with `rows`."""
+    return option(f"{rows} EXPR, such as '{example}'.", _SELECT, "", metavar="EXPR")
+
+
+WHERE = where()
 
 
 def _since(default_zone: str, needs: tuple[str, ...]) -> Any:

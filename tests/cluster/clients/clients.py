@@ -22,6 +22,7 @@ from tests.cluster.servers.artifacts import (
     JAVA_SOURCES,
     LOCKS,
     NEWEST_5,
+    RELEASES,
     Unavailable,
     class_path,
     digest_of,
@@ -130,11 +131,13 @@ def start_java(
     """Starts one of our Java programs, with a Java agent or without.
 
     Options become `key=value` with `_` written as `-`. One with an agent or a clock of its own
-    (`-70s`) is never `hosted`.
+    (`-70s`) is never `hosted`, nor is one of a release that `Host` is not compiled for.
     """
     arguments = [f"namesrv={namesrv}"]
     arguments += [f"{name.replace('_', '-')}={_text(value)}" for name, value in options.items()]
-    if hosted and not agent and not clock and hosts.are_shared:
+    programs = RELEASES[version].programs
+    has_host = not programs or "Host.java" in programs
+    if hosted and has_host and not agent and not clock and hosts.are_shared:
         return _start_hosted(program, arguments, version, properties)
     return _start_main(program, arguments, version, properties, agent, clock)
 

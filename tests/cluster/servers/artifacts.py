@@ -65,7 +65,7 @@ RELEASES = {
     # 4.9.8 has no broker and no NameServer on Maven Central; 4.9.7 is the newest server of 4.x.
     "4.9.7": Release("4.9.7", (*SERVER, "rocketmq-acl"), "v4"),
     "4.9.8": Release("4.9.8", ("rocketmq-tools", "rocketmq-client", "rocketmq-acl"), "v4"),
-    # The client that never goes back to a broker that refused once (mended in 5.2.0).
+    # The client that never goes back to a broker that refused once (fixed in 5.2.0).
     "5.1.4": Release(
         "5.1.4",
         ("rocketmq-client", "rocketmq-acl"),

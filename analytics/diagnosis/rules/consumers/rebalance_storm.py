@@ -52,7 +52,7 @@ class _Fold(Fold):
         if before is None and self.seen >= MAX_CHANGES:
             return
         evidence = asked(
-            row, f"{row.client_address} tells {row.server_address} that its group changed"
+            row, f"{row.client_address} notifies {row.server_address}: its group changed"
         )
         if before is None:
             self.seen += 1

@@ -84,7 +84,7 @@ class SlowSends(Fold):
         if len(slow) < FEW and worst < ISOLATES_US:
             return
         tally = Tally.of(
-            shown(row, f"{row.request_name} answered after {plain_duration(row.latency_us or 0)}")
+            shown(row, f"{row.request_name} took {plain_duration(row.latency_us or 0)}")
             for row in slow
         )
         case = tally.case(self._title(context, slow, worst, normal), self.subject(context))
