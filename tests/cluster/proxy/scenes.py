@@ -74,6 +74,8 @@ RUNS: Final = 3
 """how often a scenario runs at most"""
 _HELD: Final = '{"kind":"queues"'
 """the start of a line about the queues that a client holds, looked at every 20 ms"""
+_OF_A_WHILE: Final = re.compile(r'{"kind":"(?:send|state)",.*"items":')
+"""a line of a program that sends until it is stopped: how often it does is chance"""
 _DELIVERED: Final = re.compile(r'^{"kind":"(\w+)".*"msgId":"(\w+)"|^(\w+Topic \d+ \d+) \d+$')
 """what a client says of a message: kind and id, or topic, queue, and offset"""
 _MEMBER: Final = re.compile(r'"client":"[^"]*",')
@@ -105,6 +107,7 @@ class Said(NamedTuple):
         """
         texts = list(outputs)
         printed, warned = [], set()
+        of_a_while = set()
         delivered: set[tuple[str, ...]] = set()
         for output in texts:
             held = ""
@@ -121,11 +124,14 @@ class Said(NamedTuple):
                 if line.startswith(_HELD):
                     # It gets one after the other: which of the steps are seen is chance.
                     held = text if text.count(":") >= held.count(":") else held
+                elif _OF_A_WHILE.match(line):
+                    of_a_while.add(text)
                 elif not logged and not _DETAIL.match(line):
                     printed.append(text)
                 elif logged and not _AT_ITS_END.search(text):
                     warned.add(text)
-            printed += [held] if held else []
+            printed += [*of_a_while, held] if held else of_a_while
+            of_a_while.clear()
         return cls(len(texts), sorted(printed), sorted(warned), "\n".join(texts))
 
     def unlike(self, direct: Said) -> Counter[str]:

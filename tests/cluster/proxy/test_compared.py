@@ -98,6 +98,15 @@ def test_members_that_join_share_messages_by_chance() -> None:
     assert sum(lost.unlike(first).values()) == 2
 
 
+def test_what_is_sent_for_a_while_counts_once() -> None:
+    sent = '{"kind":"send","begin":%d,"status":"%s","items":[]}'
+    once = Said.of([sent % (1, "SEND_OK")])
+    twice = Said.of([f"{sent % (1, 'SEND_OK')}\n{sent % (2, 'SEND_OK')}"])
+    other = Said.of([f"{sent % (1, 'SEND_OK')}\n{sent % (2, 'FLUSH_DISK_TIMEOUT')}"])
+    assert not twice.unlike(once)
+    assert other.unlike(once)
+
+
 def test_columns_are_as_wide_as_their_addresses() -> None:
     said = [
         Said.of([f"broker-a  {address:<{len(address) + 4}}V5_5_0"])

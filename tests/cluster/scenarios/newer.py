@@ -254,7 +254,7 @@ def leader_lost(scene: Scene) -> None:
     """
     first, second = scene.cluster.brokers
     wait_until("a master", lambda: bool(scene.master()), 60.0)
-    master, other = (first, second) if scene.master() == first.text else (second, first)
+    master, other = (first, second) if scene.master() == first.registered_as else (second, first)
     probe.make_topic(master.address, "LeaderTopic", queues=2)
     time.sleep(10)  # the other replica has to have everything, else it may not be elected
     with scene.capture():
@@ -272,7 +272,7 @@ def leader_lost(scene: Scene) -> None:
         sender.wait_for("SEND_OK")
         time.sleep(1.5)
         faults.kill(master)
-        wait_until("another master", lambda: scene.master() == other.text, 30.0)
+        wait_until("another master", lambda: scene.master() == other.registered_as, 30.0)
         time.sleep(5)
         faults.kill(other)
         sender.finish(200.0)
@@ -287,7 +287,7 @@ def master_switched(scene: Scene) -> None:
     cluster = scene.cluster
     wait_until("a master", lambda: bool(scene.master()), 60.0)
     first, second = cluster.brokers
-    master, other = (first, second) if scene.master() == first.text else (second, first)
+    master, other = (first, second) if scene.master() == first.registered_as else (second, first)
     faults.kill(other)
     probe.make_topic(master.address, "SwitchTopic", queues=2)
     time.sleep(8)  # until the controller has taken the one that is gone out of the set in sync
@@ -297,7 +297,7 @@ def master_switched(scene: Scene) -> None:
         scene.run("Send", topic="SwitchTopic", instance="before", count=6)
         time.sleep(6)  # the replica is in sync again, else it may not be elected
         faults.kill(master)
-        wait_until("another master", lambda: scene.master() == other.text, 30.0)
+        wait_until("another master", lambda: scene.master() == other.registered_as, 30.0)
         scene.run("Send", topic="SwitchTopic", instance="after", count=2)
         faults.restart(cluster, master)
         time.sleep(6)

@@ -96,7 +96,7 @@ def peer_lost(scene: Scene) -> None:
     """
     cluster = scene.cluster
     wait_until("a leader", lambda: bool(scene.master()), 60.0)
-    leader = next(one for one in cluster.brokers if one.text == scene.master())
+    leader = next(one for one in cluster.brokers if one.registered_as == scene.master())
     probe.make_topic(leader.address, "LedgerTopic", queues=2)
     time.sleep(3)
     with scene.capture():
@@ -111,7 +111,7 @@ def peer_lost(scene: Scene) -> None:
         sender.wait_for('"kind":"send"')
         time.sleep(2)
         faults.kill(leader)
-        wait_until("another leader", lambda: scene.master() not in ("", leader.text), 60.0)
+        wait_until("another leader", lambda: scene.master() not in ("", leader.registered_as), 60.0)
         time.sleep(3)
         sender.end_input()
         scene.write_json(states(sender), KNOWN)
