@@ -628,7 +628,7 @@ class ProxyConnection:
             if link is None:
                 continue
             if reset:
-                link.abort()
+                link.reset()
             else:
                 link.close()
                 if link.unsent:

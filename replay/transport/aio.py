@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import struct
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from dissectors.endpoint import endpoint_of_socket, split_endpoint
@@ -26,6 +27,8 @@ from .tls import server_name_of, tls_context
 
 CLOSED: Final = "closed by the other side"
 """the reason of an end in order"""
+_NO_LINGER: Final = struct.pack("ii", 1, 0)
+"""as SO_LINGER: the end of the connection is an RST"""
 _LINGER = 1.0
 """seconds that a closed connection has to send what was written"""
 _HIGH_WATER = 1 << 20
@@ -96,6 +99,14 @@ class AioLink(asyncio.Protocol):
         self._out.clear()
         if self._transport is not None:
             self._transport.abort()
+
+    def reset(self) -> None:
+        """Abort the connection with an RST: the other side sees that it failed."""
+        sock = None if self._transport is None else self._transport.get_extra_info("socket")
+        if sock is not None:
+            with suppress(OSError):  # it is closed already
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        self.abort()
 
     @property
     def can_half_close(self) -> bool:
