@@ -16,7 +16,7 @@ import socket
 import ssl
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
 from typing import Final, cast
 
@@ -32,6 +32,7 @@ from ..sandbox.injection.injector import Injector
 from ..sandbox.room import Room
 from ..sandbox.server import Connection, HandlerResponse
 from ..transport.aio import CLOSED, AioLink, AioNetwork
+from ..transport.problems import is_ip_address
 from ..transport.tls import server_context
 from ..wire.network import Link
 from ..wire_capture import WireCapture, WireConnection
@@ -88,6 +89,10 @@ class Proxy:
         self.files = OpenFiles(lambda: len(self.connections), each=2)
         """counts the open files of all connections"""
         self._ports: list[_Port] = []
+        self._unchecked = 0
+        """ports of new fronts of which it is not known yet whether their server is down"""
+        self._held: list[Callable[[], None]] = []
+        """calls that end the wait of connections for these ports"""
         self._tls: ssl.SSLContext | None = None
         self._grpc_tls: ssl.SSLContext | None = None
         self._flushing: asyncio.TimerHandle | None = None
@@ -201,11 +206,35 @@ class Proxy:
 
     def _listen(self, front: Front) -> None:
         """Accept connections to a front."""
+        options = self.options
         tls = self._grpc_tls if front.grpc else self._tls
         for bound, targets in front.sockets:
-            self._ports.append(_Port(self, front, bound, targets, tls))
+            port = _Port(self, front, bound, targets, tls)
+            self._ports.append(port)
+            if front.targets not in (options.namesrv, (options.grpc,)) and self._may_check(targets):
+                self._unchecked += 1
+                port.check(self._checked)
         own = endpoint_text(front.host, front.port)
         self.tell(EventKind.LISTENING, front.name, own, f"{own} for {', '.join(front.targets)}")
+
+    def _may_check(self, targets: Iterable[str]) -> bool:
+        """Return whether the user has allowed these addresses already; no name is looked up."""
+        return all(
+            is_ip_address(host_of(one)) and self._why_not(one, one) is None for one in targets
+        )
+
+    def _checked(self) -> None:
+        self._unchecked -= 1
+        if not self._unchecked:
+            held, self._held = self._held, []
+            for release in held:
+                release()
+
+    def once_checked(self, release: Callable[[], None]) -> bool:
+        """Return whether servers of new fronts are being checked; call `release` at the end."""
+        if self._unchecked:
+            self._held.append(release)
+        return self._unchecked > 0
 
     def _not_fronted(self, reason: str) -> None:
         self.tell(EventKind.REFUSED, NAMESRV, "", reason, count="addresses not fronted")
@@ -287,8 +316,8 @@ class _Port:
         self._check: _Attempt | None = None
         """the attempt to find out whether a server is down"""
         self._checked_at = -_RETRY_SECONDS
-        self._ending: list[Callable[[], None]] = []
-        """ends of connections that wait for the check"""
+        self._waiting: list[Callable[[], None]] = []
+        """called after the check"""
         tell = functools.partial(proxy.tell, EventKind.REFUSED, front.name, "")
         self.acceptor = Acceptor(bound, self._accepted, proxy.files, tell, tls)
 
@@ -324,10 +353,14 @@ class _Port:
         now = asyncio.get_running_loop().time()
         if self._check is None and (self._refuses or now - self._checked_at < _RETRY_SECONDS):
             end()
-            return
-        self._ending.append(end)
+        else:
+            self.check(end)
+
+    def check(self, done: Callable[[], None]) -> None:
+        """Check whether the server is down; call `done` at the end, at most 0.25 s later."""
+        self._waiting.append(done)
         if self._check is None:
-            self._checked_at = now
+            self._checked_at = asyncio.get_running_loop().time()
             self._check = self._attempt(_CHECK_SECONDS, self._checked)
 
     def _checked(self, reachable: bool) -> None:
@@ -335,9 +368,9 @@ class _Port:
         spent = asyncio.get_running_loop().time() - self._checked_at
         if not reachable and spent < _CHECK_SECONDS:  # a silent server is not known to be down
             self.unreachable()
-        ending, self._ending = self._ending, []
-        for end in ending:
-            end()
+        waiting, self._waiting = self._waiting, []
+        for done in waiting:
+            done()
 
     def _accepted(self) -> AioLink:
         connection = ProxyConnection(self._proxy, self._front, self._targets, self)
@@ -439,6 +472,8 @@ class ProxyConnection:
         self._opening: asyncio.Task[None] | None = None
         self._give_up: Callable[[], None] | None = None
         self._early: list[bytes] = []
+        self._held: list[tuple[bytes, bytes | None]] | None = None
+        """what waits until servers of new fronts are checked; None: nothing has to"""
         self._wire: WireConnection | None = None
         self._client_waits = self._server_waits = 0
         self._closed = False
@@ -578,6 +613,7 @@ class ProxyConnection:
         def forward() -> None:
             if self._closed:
                 return
+            self._release()
             relay.finish(by_client)
             if self._wire is not None:
                 self._wire.half_closed(time.time_ns(), by_peer=not by_client)
@@ -616,6 +652,8 @@ class ProxyConnection:
     def _end(self, by_client: bool, reset: bool) -> None:
         if self._closed:
             return
+        if not reset:
+            self._release()
         self._closed = True
         proxy = self._proxy
         proxy.connections.discard(self)
@@ -708,6 +746,9 @@ class ProxyConnection:
         link = self._client
         if link is None:
             return
+        if self._held is not None:
+            self._held.append((data, shown))
+            return
         if self._wire is not None:
             self._wire.received(time.time_ns(), data if shown is None else shown)
         link.send(data)
@@ -764,7 +805,9 @@ class ProxyConnection:
             # A RocketMQ proxy returns the host that its client connected to, with its own port.
             host = real[0]
         proxy.counts["rewritten endpoints"] += 1
-        return proxy.fronts.grpc_front(host, port, advertised)
+        fronted = proxy.fronts.grpc_front(host, port, advertised)
+        self._hold()
+        return fronted
 
     def _rewritten(self, body: bytes) -> bytes:
         proxy = self._proxy
@@ -772,7 +815,24 @@ class ProxyConnection:
         new = proxy.fronts.rewritten(body, proxy.advertised_to(local))
         if new != body:
             proxy.counts["rewritten responses"] += 1
+            self._hold()
         return new
+
+    def _hold(self) -> None:
+        """Let the client learn of new fronts when those whose server is down refuse connections."""
+        if self._held is None and self._proxy.once_checked(self._release):
+            self._held = []
+            if self._server is not None:
+                self._server.pause_reading()
+
+    def _release(self) -> None:
+        held, self._held = self._held, None
+        if held is None or self._closed:
+            return
+        if self._server is not None:
+            self._server.resume_reading()
+        for data, shown in held:
+            self.to_client(data, shown)
 
 
 def run_proxy(

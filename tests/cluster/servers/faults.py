@@ -9,6 +9,8 @@ Rules:
 from __future__ import annotations
 
 import contextlib
+import itertools
+import os
 import signal
 import socket
 import struct
@@ -25,6 +27,7 @@ READ_ONLY = 4
 READ_WRITE = 6
 INHERIT = 1
 CHUNK = 65536
+_TABLES = itertools.count()
 
 
 def kill(node: Node) -> None:
@@ -156,12 +159,13 @@ def lost(*packets: str, verdict: str = "drop") -> Iterator[None]:
 
     Only inside the namespaces of a recording, whose loopback is nobody else's.
     """
-    chain = "lost arriving { type filter hook input priority 0 ; }"
+    table = f"lost_{os.getpid()}_{next(_TABLES)}"  # two scenarios may run at the same time
+    chain = f"{table} arriving {{ type filter hook input priority 0 ; }}"
     for command in (
-        ["add", "table", "ip", "lost"],
+        ["add", "table", "ip", table],
         ["add", "chain", "ip", *chain.split()],
         *(
-            ["add", "rule", "ip", "lost", "arriving", *one.split(), *verdict.split()]
+            ["add", "rule", "ip", table, "arriving", *one.split(), *verdict.split()]
             for one in packets
         ),
     ):
@@ -169,7 +173,7 @@ def lost(*packets: str, verdict: str = "drop") -> Iterator[None]:
     try:
         yield
     finally:
-        subprocess.run(["nft", "delete", "table", "ip", "lost"], check=True, timeout=10)
+        subprocess.run(["nft", "delete", "table", "ip", table], check=True, timeout=10)
 
 
 @contextlib.contextmanager
