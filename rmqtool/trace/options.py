@@ -52,7 +52,7 @@ class TraceRequest:
         "Captures, decoded logs, or -; then a message key or ID.",
         required=True,
     )
-    where: str = options.where("Trace messages with a row that matches", "event == returned")
+    where: str = options.where("Trace messages whose rows match", "event == returned")
     store: StoreEvidence | None = options.STORE
     since: Moment | None = options.SINCE
     until: Moment | None = options.UNTIL
