@@ -52,6 +52,8 @@ _RETRY_SECONDS: Final = 0.25
 _CHECK_SECONDS: Final = 0.25
 """longest time, for each server, that the end of a connection waits until it is known whether that
 server is down"""
+_MOST_CHECKS: Final = 64
+"""new fronts that are checked at the same time; more would take many files at once"""
 _AT_ONCE_SECONDS: Final = 1.0
 """time in which a server that is down refuses a connection; a silent one needs longer"""
 _FLUSH_SECONDS: Final = 0.05
@@ -219,7 +221,7 @@ class Proxy:
 
     def _may_check(self, targets: Iterable[str]) -> bool:
         """Return whether the user has allowed these addresses already; no name is looked up."""
-        return all(
+        return self._unchecked < _MOST_CHECKS and all(
             is_ip_address(host_of(one)) and self._why_not(one, one) is None for one in targets
         )
 

@@ -66,6 +66,7 @@ _PADDING: Final = re.compile(r"  +")
 _AT_ITS_END: Final = re.compile(
     r"lock heartBeat, but failed|didn't terminate|has shutdown|execute the pull request exception"
     r"|the message queue not be found|shutdown|tryLock timeout"
+    r"|sending heartbeat, but no consumer and no producer"
     # Half a second has passed at the first use of a connection.
     r"|prepare send request for <\S+> cost # ms"
 )
@@ -79,7 +80,9 @@ _OF_A_WHILE: Final = re.compile(r'{"kind":"(?:send|state)",.*"items":')
 _DELIVERED: Final = re.compile(r'^{"kind":"(\w+)".*"msgId":"(\w+)"|^(\w+Topic \d+ \d+) \d+$')
 """what a client says of a message: kind and id, or topic, queue, and offset"""
 _MEMBER: Final = re.compile(r'"client":"[^"]*",')
-SCALING: Final = frozenset(("scaling-4x", "scaling-5x"))
+SCALING: Final = frozenset(
+    f"{name}-{generation}" for name in ("scaling", "lock-hand-over") for generation in ("4x", "5x")
+)
 """scenarios whose members join and leave while messages come"""
 _THREADS: Final = threading.local()
 """clients that a thread started"""

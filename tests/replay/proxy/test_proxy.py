@@ -10,7 +10,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from threading import Thread
 
@@ -129,6 +129,27 @@ def test_a_broker_that_refuses_connections_is_refused_until_it_is_back() -> None
             with suppress(OSError), Talk(f"{host}:{front}") as talk:
                 talk.ask(310)
             wait_for("a refusal", lambda: not connects(host, int(front)))
+
+
+def test_a_silent_broker_delays_its_route_only_for_a_moment() -> None:
+    """It is not known to be down, so clients are connected, then reset."""
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=0) as silent,
+        ExitStack() as filling,  # the kernel drops a SYN where the queue is full
+    ):
+        with suppress(TimeoutError):
+            for _ in range(10):
+                filling.enter_context(socket.create_connection(silent.getsockname(), 0.5))
+            pytest.fail("the queue is never full")
+        port = silent.getsockname()[1]
+        body = b'{"brokerDatas":[{"brokerAddrs":{0:"127.0.0.1:%d"},"brokerName":"b"}]}' % port
+        with answering(body) as names, proxied(names, connect_seconds=30.0) as proxy:
+            begin = time.monotonic()
+            with Talk(proxy.namesrv) as talk:
+                talk.ask(105, {"topic": "T"})
+            assert 0.2 < time.monotonic() - begin < 20
+            host, _, front = proxy.front_of("b").rpartition(":")
+            assert connects(host, int(front))
 
 
 @pytest.mark.parametrize("goes_down", [True, False])
