@@ -63,7 +63,7 @@ def run_trace(request: TraceRequest) -> ExitStatus:
     lives = lives_found(search, read, stores)
     if not lives:
         named = f"the key {key}" if key is not None else "the filter"
-        return said(f"no message matches {named}", _hint(search))
+        return said(f"no message matches {named}", _hint(search, key))
     _write(request, lives, key or request.where)
     if not request.quiet:
         for line in _limits(search):
@@ -90,9 +90,11 @@ def _inputs_and_key(request: TraceRequest) -> tuple[list[str], str | None]:
     return arguments, key
 
 
-def _hint(search: MessageSearch) -> str:
+def _hint(search: MessageSearch, key: str | None) -> str:
     if not search.senders_seen and not search.fetches:
         return "the input has no sends and no message fetches"
+    if key is None:
+        return "decode pcap --list-messages shows the rows that the filter tests"
     return "keys match exactly; for parts use --where 'keys ~ …'"
 
 
