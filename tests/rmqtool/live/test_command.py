@@ -320,7 +320,7 @@ def test_what_was_dropped_is_said(tmp_path: Path) -> None:
         settle(one.running)
         _, _, err = one.finish(signal.SIGINT)
     assert " packets dropped: exchanges are missing; " in err
-    dropped = int(err.partition("rmqtool: ")[2].split()[0])
+    dropped = int(err.partition("rmqtool: ")[2].split()[0].replace(",", ""))
     assert 10 < dropped < 200
     wire.close()
 
