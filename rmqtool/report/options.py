@@ -239,8 +239,7 @@ class ReportRequest:
 
     words: list[str] = argument(
         "[REPORT...] INPUT...",
-        f"Reports ({', '.join((*REPORT_MODULES, ALL))}); then captures, folders, decoded logs, or "
-        "row files (Parquet, JSON lines).",
+        "Reports of --list (default: all), then captures, logs, or row files.",
     )
     reports: tuple[str, ...] = derived(_reports, "words", "show_list", value=())
     """names of reports, in order"""

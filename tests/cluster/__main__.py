@@ -67,8 +67,15 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.command == "proxied":
         from .proxy.scenes import compare
+        from .recording import namespace
+        from .recording.record import prepare
 
-        return compare(arguments.name)
+        if namespace.inside():
+            namespace.furnish()
+            return compare(arguments.name)
+        prepare()
+        # Some scenarios narrow the network or lose packets.
+        return namespace.run_inside(["proxied", *arguments.name])
     from .recording.readme import write_readme
     from .recording.record import record
     from .scenarios import SCENARIOS

@@ -47,7 +47,7 @@ def record(names: Sequence[str], folder: Path) -> int:
     if unknown:
         raise SystemExit(f"no such scenario: {', '.join(sorted(unknown))}")
     if not namespace.inside():
-        _prepare()
+        prepare()
         folder.mkdir(parents=True, exist_ok=True)
         status = namespace.run_inside(["record", "--into", str(folder), *names])
         write_readme(folder, SCENARIOS)
@@ -67,7 +67,7 @@ def record(names: Sequence[str], folder: Path) -> int:
     return 1 if failed else 0
 
 
-def _prepare() -> None:
+def prepare() -> None:
     """Fetches and builds everything that cannot be fetched inside."""
     tcpdump()
     for version in RELEASES:
