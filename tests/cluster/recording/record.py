@@ -21,6 +21,7 @@ from pathlib import Path
 
 from tests.cluster.clients import hosts
 from tests.cluster.clients.clients import (
+    CPP_LOCK,
     GO_GRPC_SOURCES,
     PYTHON_STUCK_LOCK,
     build_go,
@@ -77,6 +78,7 @@ def prepare() -> None:
     build_go(GO_GRPC_SOURCES)
     fetch_python()
     fetch_python(PYTHON_STUCK_LOCK)
+    fetch_python(CPP_LOCK)
 
 
 def _record_group(group: Sequence[Scenario], folder: Path) -> list[str]:
