@@ -64,8 +64,7 @@ def test_clients_stay_on_the_proxy_and_a_recording_shows_the_real_cluster(tmp_pa
 def test_an_address_that_nobody_allowed_is_not_connected_to() -> None:
     events: list[SandboxEvent] = []
     with proxied("192.0.2.1:9876", on_event=events.append) as proxy:
-        with Talk(proxy.namesrv) as talk, pytest.raises(OSError):  # noqa: PT011 - reset or closed
-            talk.ask(105, {"topic": "T"})
+        assert is_reset(proxy.namesrv, 105)
         wait_for("a refusal", lambda: proxy.proxy.counts["refused connections"] == 1)
     assert any("192.0.2.1:9876 is not a loopback address" in event.detail for event in events)
 
@@ -77,8 +76,7 @@ def test_a_route_cannot_lead_to_an_address_that_nobody_allowed() -> None:
     with answering(body) as names, proxied(names, on_event=events.append) as proxy:
         with Talk(proxy.namesrv) as talk:
             assert b"192.0.2.7" not in talk.ask(105, {"topic": "T"}).body
-        with Talk(proxy.front_of("b")) as talk, pytest.raises(OSError):  # noqa: PT011
-            talk.ask(310)
+        assert is_reset(proxy.front_of("b"), 310)
         wait_for("a refusal", lambda: any("192.0.2.7:10911 is not" in one.detail for one in events))
 
 
@@ -97,8 +95,7 @@ def test_a_broker_that_is_down_at_an_own_address_is_no_loop(host: str) -> None:
         assert proxy.front_of("b") != f"127.0.0.1:{port}"  # the broker may still start there
         own, _, front = proxy.front_of("b").rpartition(":")
         if host == "localhost":  # a name is looked up only for a client
-            with Talk(f"{own}:{front}") as talk, pytest.raises(OSError):  # noqa: PT011
-                talk.ask(310)
+            assert is_reset(f"{own}:{front}", 310)
             wait_for("a refusal", lambda: not connects(own, int(front)))
             assert proxy.proxy.counts["refused connections"] == 1
         assert not connects(own, int(front))
@@ -191,12 +188,27 @@ def echo_one(listener: socket.socket) -> None:
                     one.sendall(data)
 
 
+def is_reset(address: str, code: int) -> bool:
+    """Return whether a request fails because its connection is accepted, then reset.
+
+    The reset may come before the client's system has told it that it is connected.
+    """
+    try:
+        with Talk(address) as talk:
+            talk.ask(code, {"topic": "T"})
+    except OSError as error:
+        return not isinstance(error, ConnectionRefusedError)
+    return False
+
+
 def connects(host: str, port: int) -> bool:
     """Return whether something listens."""
     try:
         socket.create_connection((host, port), 10).close()
     except ConnectionRefusedError:
         return False
+    except ConnectionResetError:
+        pass  # it was accepted
     return True
 
 
@@ -217,8 +229,7 @@ def test_a_route_that_names_the_proxy_is_no_loop() -> None:
     with answering(b"{}") as names, proxied(names, on_event=events.append) as proxy:
         own = proxy.namesrv
         with proxied(own, guard=proxy.proxy._why_not, on_event=events.append) as second:
-            with Talk(second.namesrv) as talk, pytest.raises(OSError):  # noqa: PT011
-                talk.ask(105, {"topic": "T"})
+            assert is_reset(second.namesrv, 105)
             wait_for("a refusal", lambda: second.proxy.counts["refused connections"] == 1)
     assert any(f"{own} is this proxy" in event.detail for event in events)
 
