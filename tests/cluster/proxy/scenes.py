@@ -318,15 +318,15 @@ class Pair:
             of_remoting = both_sides if scenario.name in OVER_TLS else {}
             of_grpc = both_sides if scenario.name in GRPC_OVER_TLS else {}
             fronts.enter_context(_noted_clients())
-            namesrv = behind.namesrv_text.split(";")[0]
-            proxy = fronts.enter_context(proxied(namesrv, on_event=note, **of_remoting))
+            namesrvs = behind.namesrv_text
+            proxy = fronts.enter_context(proxied(namesrvs, on_event=note, **of_remoting))
             more: dict[str, ProxyThread] = {}
 
             def before(node: Node) -> str:
                 real = grpc_text(node)
                 if real not in more:
                     options = {"grpc": real, "grpc_port": 0, "on_event": note, **of_grpc}
-                    more[real] = fronts.enter_context(proxied(behind.namesrv_text, **options))
+                    more[real] = fronts.enter_context(proxied(namesrvs, **options))
                 return more[real].proxy.grpc
 
             first = self._threads.submit(_run, scenario, direct, grpc_text)

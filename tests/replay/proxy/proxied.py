@@ -46,9 +46,9 @@ class ProxyThread:
 
 @contextmanager
 def proxied(namesrv: str, **options: Any) -> Iterator[ProxyThread]:
-    """Run a proxy of a NameServer on a free port; loopback only, unless a guard is given."""
+    """Run a proxy of NameServers on a free port; loopback only, unless a guard is given."""
     options.setdefault("guard", Guard(False).why_not)
-    running = ProxyThread(ProxyOptions((namesrv,), port=0, **options))
+    running = ProxyThread(ProxyOptions(tuple(namesrv.split(";")), port=0, **options))
     running.start()
     try:
         yield running
