@@ -3,7 +3,8 @@
 Rules: a client is read only while its server accepts bytes, and vice versa. A side that has
 finished sending may still read (half-close), except with TLS, gRPC, or faults. A connection is
 reset if the guard refuses it or its server is unreachable; while that server refuses connections,
-new ones are refused.
+new ones are refused. Whether it does is checked before a client learns of a new broker, or of the
+end of a connection.
 RocketMQ: NettyRemotingServer, NettyRemotingClient.
 """
 
@@ -213,7 +214,11 @@ class Proxy:
         for bound, targets in front.sockets:
             port = _Port(self, front, bound, targets, tls)
             self._ports.append(port)
-            if front.targets not in (options.namesrv, (options.grpc,)) and self._may_check(targets):
+            # Brokers behind NAT and RocketMQ proxies have no VIP channel, and few clients use one:
+            # a check would lead to attempts that never end.
+            is_first = targets == front.targets
+            named = front.targets in (options.namesrv, (options.grpc,))
+            if is_first and not named and self._may_check(targets):
                 self._unchecked += 1
                 port.check(self._checked)
         own = endpoint_text(front.host, front.port)
