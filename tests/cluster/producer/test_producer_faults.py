@@ -62,6 +62,7 @@ class Fault:
         self._kind = kind
         self._broker = cluster.broker("broker-a")
         self._stack = ExitStack()
+        self._killing: Future[None] | None = None
         self._healing: Future[None] | None = None
         self._ends: float | None = None
 
@@ -69,7 +70,9 @@ class Fault:
         """Message `number` is about to be sent."""
         if number == HIT:
             if self._kind == "killed":
-                faults.kill(self._broker)
+                # Sends go on while the process ends, which takes seconds on a busy machine: without
+                # any, routes would drop the broker before a message is sent to it.
+                self._killing = self._healer.submit(faults.kill, self._broker)
             else:
                 self._stack.enter_context(faults.frozen(self._broker))
         elif number == HEAL:
@@ -78,6 +81,8 @@ class Fault:
     def wait_whole(self) -> None:
         """Until the broker serves again; sends may go on meanwhile."""
         assert self._healing is not None
+        if self._killing is not None:
+            self._killing.result()
         self._healing.result()
 
     def enough(self, number: int, outcomes: Outcomes) -> bool:
