@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dissectors.quantities import counted
+
 from ..consuming.group_fold import GroupRows, fold_groups, group_tables
 from ..consuming.group_items import REQUESTS, items_of_connections, items_of_group_exchanges
 from ..consuming.group_tables import (
@@ -78,8 +80,8 @@ def report_notes(rows: Rows) -> list[str]:
     ]
     if never:
         notes.append(
-            f"{len(never):,} queues have no consumer in the capture; their consumers may be"
-            " elsewhere."
+            f"{counted(len(never), 'queue has', 'queues have')} no consumer in the capture;"
+            " consumers may be elsewhere."
         )
     if any("another client" in str(row["what"]) for row in rows.get(OFFSETS.name, ())):
         notes.append(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dissectors.quantities import counted
 from dissectors.remoting.code_sets import FETCHES
 
 from .. import derived
@@ -61,13 +62,13 @@ def report_notes(rows: Rows) -> list[str]:
         skipped, unsure = row["skipped"], row["unsure"]
         if skipped:
             notes.append(
-                f"{label}: commits passed {skipped:,} subscribed messages without a captured"
-                " delivery. A connection outside the capture may have received them."
+                f"{label}: commits passed {counted(skipped, 'subscribed message')} without a"
+                " captured delivery. A connection outside the capture may have received them."
             )
         elif unsure:
             notes.append(
-                f"{label}: commits passed {unsure:,} messages without a captured delivery; unknown"
-                " whether its filter accepts them."
+                f"{label}: commits passed {counted(unsure, 'message')} without a captured"
+                " delivery; unknown whether its filter accepts them."
             )
     if any(row["group"] is not None and row["sent"] is None for row in groups):
         notes.append("Sent messages are unknown for topics without a captured producer.")

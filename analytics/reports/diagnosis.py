@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from dissectors.quantities import counted
+
 from ..diagnosis.engine import Engine
 from ..diagnosis.registry import rules
 from ..inputs.rows import connections_in, exchanges_in, findings_in
@@ -80,7 +82,8 @@ def report_notes(rows: Rows) -> list[str]:
     causes = [row for row in problems if row["consequence_of"] is None]
     notes = [_sentence(row) for row in causes[:_MOST_NOTES]]
     if len(causes) > _MOST_NOTES:
-        notes.append(f"{len(causes) - _MOST_NOTES} more problems are in the table.")
+        more = counted(len(causes) - _MOST_NOTES, "more problem", "more problems")
+        notes.append(f"Not listed here: {more} (see the table).")
     return notes
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from dissectors.quantities import counted
+
 from ..isolation import strategy_replay as isolation
 from ..isolation.isolation_input import NUMBER, WHO
 from ..isolation.isolation_table import (
@@ -327,20 +329,24 @@ def report_notes(rows: Rows) -> list[str]:
     if gone:
         brokers = ", ".join(sorted({str(row["unreachable"]) for row in gone})[:5])
         notes.append(
-            f"{len(gone)} producers had failed connects ({brokers}). If no send matches a failed"
-            " connect, its isolation window is missing."
+            f"{counted(len(gone), 'producer')} had failed connects ({brokers}). If no send matches"
+            " a failed connect, its isolation window is missing."
         )
     if off := states.count(isolation.OFF):
         notes.append(
-            f"Strategy apparently off: {off} of {len(states)} producers with failures or slow"
-            " responses kept sending to brokers that it would have isolated. Java's default is off."
+            f"Strategy apparently off: {off} of {counted(len(states), 'producer')} with failures or"
+            " slow responses kept sending to brokers that it would have isolated. Java's default is"
+            " off."
         )
     if other := states.count(isolation.OTHER_GENERATION):
         notes.append(
-            f"{other} producers behave like another generation than that of their version."
+            "Behavior of another generation than that of their version:"
+            f" {counted(other, 'producer')}."
         )
     if unknown := states.count(isolation.UNDETERMINED):
-        notes.append(f"Strategy unknown for {unknown} producers: their windows are hypothetical.")
+        notes.append(
+            f"Strategy unknown for {counted(unknown, 'producer')}: windows are hypothetical."
+        )
     abandoned = [row["broker"] for row in rows.get(BROKERS.name, ()) if row["abandoned"]]
     if abandoned:
         names = ", ".join(sorted({str(name) for name in abandoned}))

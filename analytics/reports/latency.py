@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial, reduce
 
+from dissectors.quantities import counted
 from dissectors.times import text_of_time
 
 from .. import derived
@@ -382,8 +383,8 @@ def report_notes(rows: Rows) -> list[str]:
     unknown = sum(_int(row, "unknown") for row in operations)
     if unknown:
         notes.append(
-            f"{unknown:,} requests have no captured response. They may have been answered, and are"
-            " excluded from percentages."
+            f"{counted(unknown, 'request has', 'requests have')} no captured response, which may"
+            " still have been sent. Percentages exclude them."
         )
     return notes
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from dissectors.quantities import counted
+
 from ..cells import CellTable
 from ..report import Report, ReportInput, ReportOptions, ReportTable, Row, Rows, TableColumn, sum_of
 from ..schema import SOURCE
@@ -168,13 +170,13 @@ def report_notes(rows: Rows) -> list[str]:
     open_, orphans = sum_of(exchanges, "still_open"), sum_of(exchanges, "orphans")
     if open_:
         notes.append(
-            f"{open_:,} requests without a response are on connections that were still open: their"
-            " responses may simply not have been captured."
+            f"{counted(open_, 'request')} without a response on connections that were still open:"
+            " the responses may not have been captured."
         )
     if orphans:
         notes.append(
-            f"{orphans:,} responses have no captured request (the capture started later, or has"
-            " gaps); their latency is unknown."
+            f"{counted(orphans, 'response has', 'responses have')} no captured request (the capture"
+            " started later, or has gaps), and so no latency."
         )
     return notes + _about(connections or ())
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from dissectors.quantities import counted
 from dissectors.remoting.broker_addresses import SEPARATOR
 from dissectors.remoting.code_sets import SENDS
 
@@ -198,21 +199,22 @@ def about_connects(rows: Sequence[Row]) -> list[str]:
         if row["who"] == STRANGER or row["connects"] == row.get("attempts", 0):
             continue
         probes = (
-            f"; {row['silent']} other connects of it said nothing, so some may be a probe's"
+            f"; {counted(row['silent'], 'connection')} of it carried no request, so some attempts"
+            " may be those of a probe"
             if row["silent"]
             else ""
         )
         role = "sends messages to it" if row["who"] == PRODUCER else "is one of its clients"
         notes.append(
-            f"{row['broker']} could not be reached: {row['connects']} connects of {row['client']},"
-            f" which {role}, failed{probes}. What was meant for it then was never on the wire and"
-            " is in no count."
+            f"{row['broker']} could not be reached: {counted(row['connects'], 'connect')} of"
+            f" {row['client']}, which {role}, failed{probes}. Messages for it that were never sent"
+            " are not counted."
         )
     strangers = [row["connects"] for row in rows if row["who"] == STRANGER]
     if count := sum(number for number in strangers if isinstance(number, int)):
         notes = notes[: MOST_NOTES - 1]
         notes.append(
-            f"{count} failed connection attempts of addresses that never asked for anything: port"
+            f"{counted(count, 'failed connection attempt')} of addresses without a request: port"
             " probes, health checks, or clients without other captured traffic."
         )
     return notes[:MOST_NOTES]

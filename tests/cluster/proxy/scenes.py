@@ -209,7 +209,7 @@ def _run(scenario: Scenario, cluster: Cluster, before: Callable[[Node], str]) ->
         try:
             failure = ""
             try:
-                with _without_captures(scene):
+                with _captures_of_any_network(scene):
                     scenario.run(scene)
             except Unavailable:
                 raise
@@ -223,9 +223,12 @@ def _run(scenario: Scenario, cluster: Cluster, before: Callable[[Node], str]) ->
             _THREADS.clients = None
 
 
-def _without_captures(scene: Scene) -> contextlib.AbstractContextManager[object]:
-    """Let a scenario run without captures."""
-    return patch.object(scene, "capture", lambda *_, **__: contextlib.nullcontext())
+def _captures_of_any_network(scene: Scene) -> contextlib.AbstractContextManager[object]:
+    """Let the captures of a scenario see its cluster, whose network is another one here."""
+    capture = scene.capture
+    return patch.object(
+        scene, "capture", lambda _="", *args, **named: capture("tcp", *args, **named)
+    )
 
 
 def network_of_worker() -> int:
@@ -411,7 +414,7 @@ def compare(names: Iterable[str]) -> int:
                 pairs.close()  # nobody knows how its cluster is left
                 continue
             seconds = time.monotonic() - begin
-            word = "DIFFERENT" if found.unlike else "same"
+            word = "DIFFERENT" if found.unlike else "same" if found.direct.clients else "no client"
             print(
                 f"{scenario.name}: {word}, {found.direct.clients} clients, "
                 f"{len(found.direct.printed)} lines, {len(found.direct.warned)} warnings, "
