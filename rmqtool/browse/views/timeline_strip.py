@@ -11,6 +11,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from dissectors.quantities import counted
+
 from ...ui.figures import clock, count, duration
 from ..model.timeline import Bucket, Timeline
 from .paint import PLAIN, Piece, strip_of
@@ -97,17 +99,17 @@ class TimelineStrip(Widget, can_focus=True):
             slow = max(bucket.latency_us for bucket in part)
             text = (
                 f"{clock(part[0].start)} to {clock(part[-1].end)}:"
-                f" {count(sum(bucket.rows for bucket in part))} rows,"
-                f" {count(sum(bucket.bad for bucket in part))} wrong"
+                f" {counted(sum(bucket.rows for bucket in part), 'row')},"
+                f" {count(sum(bucket.bad for bucket in part))} bad"
                 f"{f', up to {duration(slow)}' if slow else ''}"
             )
-            return f"{text}  Space:start a range Enter:list it"
+            return f"{text}  Space:start a range Enter:list rows"
         rows, slow = (
             max(bucket.rows for bucket in buckets),
             max(bucket.latency_us for bucket in buckets),
         )
-        words = f"{clock(buckets[0].start)} to {clock(buckets[-1].end)}, at most {count(rows)} rows"
-        return words + (f" and {duration(slow)}" if slow else "") + " a bar"
+        words = f"{clock(buckets[0].start)} to {clock(buckets[-1].end)}; highest bars:"
+        return f"{words} {counted(rows, 'row')}" + (f", {duration(slow)}" if slow else "")
 
     def action_go(self, by: int) -> None:
         """Move to another bar."""

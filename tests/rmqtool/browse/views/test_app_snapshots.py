@@ -41,7 +41,7 @@ VIEWS: Final = {
     "sides": View(("j", "y", *"jjjj"), ("│ Response: packet",)),
     "life": View(("2", "L"), ("── stored ──",)),
     "help": View(("question_mark",), ("Keys", "down, up")),
-    "timeline": View(("t", "space", "L", "L"), ("Enter:list it",)),
+    "timeline": View(("t", "space", "L", "L"), ("Enter:list rows",)),
     "filter": View((*"ftopc == x",), ("unknown column: 'topc'",)),
 }
 

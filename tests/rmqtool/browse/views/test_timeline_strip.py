@@ -41,7 +41,7 @@ def test_a_part_is_dragged_with_the_mouse() -> None:
         await drag(browser, pilot, 10, 10)
         assert table.filter == ""
         assert isinstance(browser.focused, TimelineStrip)
-        await sees(browser, "Space:start a range Enter:list it")
+        await sees(browser, "Space:start a range Enter:list rows")
 
     run(act, sample("leader-lost-5x.pcap"))
 
