@@ -115,16 +115,26 @@ def test_json_lines(log: Path, expected: Rows, tmp_path: Path) -> None:
     assert _derived(_table(read_here(inputs_of([str(path)])))) == expected
 
 
-def test_ends_of_connections_have_their_current_names(tmp_path: Path) -> None:
+@pytest.fixture(params=["parquet", "jsonl"])
+def former_ends(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A log whose connections end with `no_answer`, as a program before `no_response` wrote it."""
     log = tmp_path / "log"
     capture = SAMPLES / "address-refused-5x.pcap"
-    assert rmqtool("decode", "pcap", capture, "-T", "parquet", "-o", log).status == 0
-    path = log / "conversations.parquet"
+    assert rmqtool("decode", "pcap", capture, "-T", request.param, "-o", f"{log}/").status == 0
+    path = log / f"conversations.{request.param}"
+    if request.param == "jsonl":
+        rows = [{**json.loads(line), "end": "no_answer"} for line in path.read_text().splitlines()]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return log
     table = pyarrow.parquet.read_table(path)
     former = pyarrow.array(["no_answer"] * len(table))
     written = table.set_column(table.column_names.index("end"), "end", former)
     pyarrow.parquet.write_table(written, path)
-    inputs = inputs_of([str(log)])
+    return log
+
+
+def test_ends_of_connections_have_their_current_names(former_ends: Path) -> None:
+    inputs = inputs_of([str(former_ends)])
     ends = [row.end for batch in conversation_rows(inputs[0]) for row in batch]
     tables = read_here(inputs)
     connections = tables.given.conversations
@@ -132,6 +142,19 @@ def test_ends_of_connections_have_their_current_names(tmp_path: Path) -> None:
     stored = tables.given.kept.rows(connections).column("end").to_pylist()
     assert set(stored) == set(ends) == {"no_response"}
     assert connections.columns[:-1] == tuple(column.name for column in CONVERSATION_COLUMNS)
+
+
+@pytest.mark.spark
+def test_ends_of_connections_have_their_current_names_in_spark(
+    spark: SparkSession, former_ends: Path
+) -> None:
+    from analytics.inputs.source import read_inputs
+
+    tables = read_inputs(spark, inputs_of([str(former_ends)]))
+    connections = tables.given.conversations
+    assert connections is not None
+    stored = tables.given.kept.rows(connections).column("end").to_pylist()
+    assert set(stored) == {"no_response"}
 
 
 @pytest.mark.spark
