@@ -56,7 +56,8 @@ def _load_drawing() -> None:
             setattr(stand_in, name, type(name, (), {}))
             left_out.append(module)
     try:
-        import_module("typer.rich_utils")
+        # Help texts that name a default themselves write it the same way.
+        import_module("typer.rich_utils").DEFAULT_STRING = "(default: {})"  # type: ignore[attr-defined]
     finally:
         for module in left_out:
             del sys.modules[module]

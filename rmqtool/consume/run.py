@@ -33,7 +33,7 @@ from ..send.targets import agree_to_read, agreement_of
 from ..ui.columns import LineColumn, LineTable
 from ..ui.console import Style, one_line, terminal_of
 from ..ui.errors import print_note
-from ..ui.figures import clock, count, moment
+from ..ui.figures import clock, count, day, moment
 from ..ui.interrupt import first_ends
 from ..ui.json_array import rows_output
 from ..ui.json_text import json_line
@@ -369,6 +369,11 @@ def _described(
     }
 
 
+def _to_the_ms(ns: int) -> str:
+    """Return date and time; brokers store milliseconds."""
+    return f"{day(ns)} {clock(ns)}" if ns else "-"
+
+
 def _permission(bits: int) -> str:
     return ("r" if bits & 4 else "-") + ("w" if bits & 2 else "-")
 
@@ -399,7 +404,7 @@ def _show(
         LineColumn[_Queue]("MIN", lambda q: count(q.offsets.least), 3, 6, 20, True),
         LineColumn[_Queue]("MAX", lambda q: count(q.offsets.most), 2, 6, 20, True),
         LineColumn[_Queue](
-            "LAST STORED", lambda q: moment(q.offsets.last_store_ms * 1_000_000 or None), 4, 20, 32
+            "LAST STORED", lambda q: _to_the_ms(q.offsets.last_store_ms * 1_000_000), 4, 20, 23
         ),
     ]
     groups = [
