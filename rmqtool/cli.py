@@ -138,6 +138,7 @@ class _Root(CommandGroup):
                 *("metrics", "otlp"),
             ),
             panel=_ANALYZE,
+            reads=True,
         ),
         "trace": CommandPlace(
             "trace.command",
@@ -173,6 +174,7 @@ class _Root(CommandGroup):
             "anonymize.command",
             "anonymize",
             "Replace names, addresses, and bodies, so that a capture can be shared.",
+            reads=True,
             panel=_ANALYZE,
         ),
         "mcp": CommandPlace(

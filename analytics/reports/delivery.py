@@ -16,7 +16,7 @@ from ..consuming.delivery import fold_items, tables_of
 from ..consuming.delivery_tables import DUPLICATES, GROUPS, LAG, TABLES
 from ..consuming.items import items_of_exchanges, items_of_messages
 from ..consuming.sums import MAX_SUMS, OTHERS, Sums
-from ..report import Chart, Report, ReportInput, ReportOptions, Rows
+from ..report import Chart, Report, ReportInput, ReportOptions, Rows, sum_of
 from ..sql.relation import Relation
 from ..sql.windows import usual_span, window_of
 from .folding import SHARE, Folding
@@ -59,7 +59,7 @@ def report_notes(rows: Rows) -> list[str]:
         notes.append(f"More than {MAX_SUMS:,} topics or groups: the rest share one row, {OTHERS}.")
     for row in groups:
         label = f"{row['group']} of {row['topic']}"
-        skipped, unsure = row["skipped"], row["unsure"]
+        skipped, unsure = sum_of([row], "skipped"), sum_of([row], "unsure")
         if skipped:
             notes.append(
                 f"{label}: commits passed {counted(skipped, 'subscribed message')} without a"

@@ -22,7 +22,7 @@ from dissectors.remoting.broker_addresses import SEPARATOR
 from dissectors.remoting.code_sets import SENDS
 
 from .. import derived
-from ..report import ReportInput, Row, TableColumn
+from ..report import ReportInput, Row, TableColumn, sum_of
 from ..schema import SOURCE, arrow_rows
 from ..sql.expressions import numbers, place_of
 from ..sql.relation import Relation
@@ -198,15 +198,16 @@ def about_connects(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         if row["who"] == STRANGER or row["connects"] == row.get("attempts", 0):
             continue
+        silent, connects = sum_of([row], "silent"), sum_of([row], "connects")
         probes = (
-            f"; {counted(row['silent'], 'connection')} of it carried no request, so some attempts"
-            " may be those of a probe"
-            if row["silent"]
+            f"; {counted(silent, 'connection')} of it carried no request, so some attempts may be"
+            " those of a probe"
+            if silent
             else ""
         )
         role = "sends messages to it" if row["who"] == PRODUCER else "is one of its clients"
         notes.append(
-            f"{row['broker']} could not be reached: {counted(row['connects'], 'connect')} of"
+            f"{row['broker']} could not be reached: {counted(connects, 'connect')} of"
             f" {row['client']}, which {role}, failed{probes}. Messages for it that were never sent"
             " are not counted."
         )

@@ -317,6 +317,8 @@ class StoredFeed(PacketFeed):
         self._source = source_of(name)
         self.other_links = 0
         """skipped packets with another link type than the first"""
+        self.is_at_end = False
+        """the rest of a file was read: what follows is decided by its end"""
         self._reader: CaptureReader | None = None
         self._buffer = io.BytesIO()
         self._writer: PcapngWriter | None = None
@@ -365,7 +367,7 @@ class StoredFeed(PacketFeed):
 
     def _batches(self) -> Iterator[list[RingPacket]]:
         head, reader = b"", None
-        for chunk in self._source.chunks():
+        for chunk in self._chunks():
             if reader is None:
                 head += chunk
                 if len(head) < PCAP_HEADER:
@@ -380,6 +382,19 @@ class StoredFeed(PacketFeed):
             raise CaptureError(self.name, "not a capture", 0, "give a pcap or pcapng file")
         self.problem = self._source.problem
         yield self._taken(reader, reader.finish())
+
+    def _chunks(self) -> Iterator[bytes]:
+        if not os.path.isfile(self.name):  # a pipe: packets must not wait for later ones
+            yield from self._source.chunks()
+            return
+        latest: bytes | None = None
+        for chunk in self._source.chunks():
+            if latest is not None:
+                yield latest
+            latest = chunk
+        self.is_at_end = True
+        if latest is not None:
+            yield latest
 
     def _taken(self, reader: CaptureReader, packets: list[Packet]) -> list[RingPacket]:
         """Return packets of the first link type; take what the capture says about them."""

@@ -24,6 +24,7 @@ from dissectors.foreign import natural_of
 from dissectors.live.interface import LiveCapture
 from dissectors.live.packet_ring import RingPacket
 from dissectors.quantities import counted
+from dissectors.rows.record import ExchangeRecord
 
 from ..api.judged import engine_of
 from ..live.keeping import opened_capture
@@ -139,14 +140,13 @@ class _Watching:
             self._connections.forget()
             for rows in decode.records():
                 self._exchanges += len(rows)
-                ended = decode.take_conversations()
-                found = [*decode.take_findings(), *self._feed.take_findings()]
-                self._diagnosis.add(rows, ended, found)
-                self._connections.note(rows, ended)
+                self._add(decode, rows)
                 if self._metrics is not None:
                     self._metrics.add(rows)
                 if self._feed.jumped or self._stopped:
                     continue  # requests cut off by a clock jump are not judged
+                if isinstance(self._feed, StoredFeed) and self._feed.is_at_end:
+                    continue  # the last look follows, when connections that end are known, too
                 self._report_problems(self._diagnosis.look())
                 self._check_periodically()
             shift = self._feed.jumped
@@ -162,7 +162,15 @@ class _Watching:
                 )
             )
         if not self._stopped and isinstance(self._feed, StoredFeed):
+            self._add(decode, ())  # connections whose rows came after the last exchange
             self._report_problems(self._diagnosis.watch.last_look())
+
+    def _add(self, decode: Decode, rows: Sequence[ExchangeRecord]) -> None:
+        """Pass on rows, and what else was decoded since the last call."""
+        ended = decode.take_conversations()
+        found = [*decode.take_findings(), *self._feed.take_findings()]
+        self._diagnosis.add(rows, ended, found)
+        self._connections.note(rows, ended)
 
     def _report_problems(self, events: Sequence[ProblemEvent]) -> None:
         if self._metrics is not None:

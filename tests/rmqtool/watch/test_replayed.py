@@ -16,7 +16,7 @@ from tests.traffic.captures import pcap_of
 from tests.traffic.commands import send, sent
 from tests.traffic.talk import SECOND, Talk
 
-from ..command import PROGRAM, ROOT, full_after
+from ..command import PROGRAM, ROOT, full_after, rmqtool
 
 pytestmark = pytest.mark.slow
 SAMPLE = ROOT / "samples" / "busy-send-queue-5x.pcap"
@@ -57,6 +57,27 @@ def test_problems_of_a_capture_are_events_and_the_end_is_told() -> None:
     end = events[-1]
     assert (end["reason"], end["packets"], end["exchanges"]) == ("the capture ended", 142, 41)
     assert end["memory_bytes"] > 1_000_000
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "leader-lost-5x.pcap",
+        "client-id-twice-4x.pcap",
+        "budget-spent-5x.pcap",
+        "batch-refused-5x.pcap",
+    ],
+)
+def test_a_file_has_the_problems_of_diagnose(name: str) -> None:
+    capture = str(ROOT / "samples" / name)
+    events = json.loads(rmqtool("watch", capture, "-T", "json").out)[1:-1]
+    problems = json.loads(rmqtool("diagnose", capture, "-T", "json").out)
+    assert {one["event"] for one in events} <= {"started", "ended"}
+    assert sorted(map(_named, by_event(events, "started"))) == sorted(map(_named, problems))
+
+
+def _named(problem: dict[str, Any]) -> tuple[str, ...]:
+    return problem["rule"], problem["title"], *map(str, problem["subject"].items())
 
 
 def test_an_array_is_closed_at_the_end() -> None:
