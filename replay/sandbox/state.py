@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from dissectors.foreign import integer_of
+from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.versions import V5_3_2
 
@@ -132,7 +133,9 @@ class BrokerState:
         if self.store.journal is not None:
             self.store.journal.put_topic(config)
         if new:
-            self.tell(EventKind.TOPIC, detail=f"{config.write_queues} queues", topic=config.name)
+            self.tell(
+                EventKind.TOPIC, detail=counted(config.write_queues, "queue"), topic=config.name
+            )
         return True
 
     def drop_topic(self, topic: str) -> None:

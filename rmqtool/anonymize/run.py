@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, Final, cast
 
 from dissectors.anonymize.capture import Anonymized, CaptureAnonymizer
 from dissectors.anonymize.log import rewrite_log, rewrite_rows
@@ -74,12 +74,19 @@ def _report(done: Anonymized, request: AnonymizeRequest) -> None:
             print_note(line)
 
 
+_SINGULAR: Final = {"addresses": "address", "bodies": "body", "names": "name", "remarks": "remark"}
+
+
 def _summary(done: Anonymized, request: AnonymizeRequest) -> Iterator[str]:
     """Yield notes on replaced and dropped data."""
     if done.packets:
         commands = counted(done.commands, "command")
         yield f"rewrote {commands} in {counted(done.packets, 'packet')}"
-    replaced = [f"{count:,} {kind}" for kind, count in done.replaced.items() if count]
+    replaced = [
+        counted(count, _SINGULAR.get(kind, kind), kind)
+        for kind, count in done.replaced.items()
+        if count
+    ]
     yield f"replaced {', '.join(replaced) or 'nothing'}"
     if request.keep:
         yield f"kept {', '.join(sorted(request.keep))}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from dissectors.quantities import counted
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 
@@ -39,7 +40,7 @@ class _Fold(Fold):
         defects = []
         if row.gaps:
             self.gap_bytes += row.gap_bytes
-            defects.append(f"{row.gaps} holes, {row.gap_bytes:,} bytes")
+            defects.append(f"{counted(row.gaps, 'gap')}, {counted(row.gap_bytes, 'byte')}")
         if row.directions != tcp.BOTH:
             defects.append(f"only the {row.directions} was captured")
         if defects:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.names import DEADLINE_MS, fact_in
 from dissectors.remoting.row_facts.values import number_in
@@ -83,7 +84,7 @@ class _Fold(Fold):
             return
         if row.request_code == POP:
             if row.message_count:
-                what = f"POP_MESSAGE -> {row.message_count} messages"
+                what = f"POP_MESSAGE -> {counted(row.message_count, 'message')}"
                 self.popped.add(shown(row, what), count=row.message_count)
                 if len(self.topics) < MAX_NAMED and len(self.brokers) < MAX_NAMED:
                     self.topics.add(row.topic or "")
