@@ -133,7 +133,7 @@ class ProtocolError(TransportError):
     """The peer sent data that is not RocketMQ."""
 
 
-class AnswerError(ClientError):
+class ResponseError(ClientError):
     """The broker's response is unusable."""
 
     retriable = True

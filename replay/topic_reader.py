@@ -22,7 +22,7 @@ from dissectors.remoting.messages.records import decode_messages
 from .cluster.route import ReadRoute, decode_read_route
 from .cluster.route_cache import TOPIC_NOT_EXIST, RouteCache
 from .config import ProducerConfig
-from .errors import AnswerError, BrokerError, NameServerError, RouteError
+from .errors import BrokerError, NameServerError, ResponseError, RouteError
 from .transport.blocking import BlockingNetwork
 from .wire.channel_pool import ChannelPool
 from .wire.connection import NEVER
@@ -166,7 +166,7 @@ class TopicReader:
         assert invoke.command is not None
         offset = integer_of(invoke.command.ext_fields.get("offset", ""))
         if offset is None:
-            raise AnswerError(f"{invoke.address} gave no offset of queue {queue.queue_id}")
+            raise ResponseError(f"{invoke.address} gave no offset of queue {queue.queue_id}")
         return offset
 
     # -- messages -------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 TYPE_CHECKING = False  # type checkers evaluate it as true; importing `typing` costs time
 if TYPE_CHECKING:
     from analytics.diagnosis.problem import Problem
-    from analytics.life.life import Life
+    from analytics.life.life import MessageTrace
     from dissectors.rows.command_record import CommandRow
     from dissectors.rows.conversation_record import ConversationRecord
     from dissectors.rows.message_record import MessageRecord
@@ -37,8 +37,8 @@ __all__ = [
     "Error",
     "ExchangeRecord",
     "FilterError",
-    "Life",
     "MessageRecord",
+    "MessageTrace",
     "MissingExtraError",
     "PluginError",
     "Problem",
@@ -56,7 +56,7 @@ _PLACES = {
     "CommandRow": ("dissectors.rows.command_record", ""),
     "ConversationRecord": ("dissectors.rows.conversation_record", ""),
     "ExchangeRecord": ("dissectors.rows.record", ""),
-    "Life": ("analytics.life.life", ""),
+    "MessageTrace": ("analytics.life.life", ""),
     "MessageRecord": ("dissectors.rows.message_record", ""),
     "Problem": ("analytics.diagnosis.problem", ""),
     **{name: ("errors", "") for name in __all__ if name.endswith("Error")},

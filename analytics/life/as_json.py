@@ -10,12 +10,12 @@ from dissectors.rows.message_record import MESSAGE_COLUMNS, MessageRecord
 from dissectors.rows.tables import encodable_value
 from dissectors.times import text_of_time
 
-from .life import Life, LifeStep
+from .life import MessageTrace, TraceStep
 
 _GETTERS: Final = [(c.name, c.type, attrgetter(c.name)) for c in MESSAGE_COLUMNS]
 
 
-def lives_as_json(lives: Sequence[Life]) -> Iterator[object]:
+def lives_as_json(lives: Sequence[MessageTrace]) -> Iterator[object]:
     """Return one object per message, with JSON types."""
     for life in lives:
         yield encodable_value(
@@ -31,7 +31,7 @@ def lives_as_json(lives: Sequence[Life]) -> Iterator[object]:
         )
 
 
-def _step(step: LifeStep) -> dict[str, object]:
+def _step(step: TraceStep) -> dict[str, object]:
     return {
         "from": {"kind": step.source.kind, "name": step.source.name},
         "to": {"kind": step.target.kind, "name": step.target.name},

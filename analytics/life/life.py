@@ -89,7 +89,7 @@ def _is_of(master: str, broker: str) -> bool:
     return ha[1] - listen[1] in _HA_PORTS
 
 
-class LifeStep(NamedTuple):
+class TraceStep(NamedTuple):
     """One step of a trace: what happened, and between which parties."""
 
     time: int
@@ -106,7 +106,7 @@ class LifeStep(NamedTuple):
     """the row of this step"""
 
 
-class Life(NamedTuple):
+class MessageTrace(NamedTuple):
     """The trace of one message."""
 
     name: str
@@ -115,7 +115,7 @@ class Life(NamedTuple):
     """original topic"""
     keys: str | None
     tags: str | None
-    steps: list[LifeStep]
+    steps: list[TraceStep]
     lanes: list[Lane]
     """all parties, in display order"""
     summary: list[str]
@@ -128,7 +128,7 @@ def lives_found(
     search: MessageSearch,
     inputs: Sequence[DecodeStats | Manifest],
     stores: Sequence[StoreFolder] = (),
-) -> list[Life]:
+) -> list[MessageTrace]:
     """Return the traces of the matching messages in some inputs, which are read."""
     around = Surroundings(
         search.relays.proven(),
@@ -144,7 +144,7 @@ def lives_found(
     return [_life_of(found, around, sends) for found in search.messages]
 
 
-def _life_of(found: Found, around: Surroundings, sends: StitchedSends) -> Life:
+def _life_of(found: Found, around: Surroundings, sends: StitchedSends) -> MessageTrace:
     """Return the trace of a message from its rows."""
     commits = [Covered(group, row) for (group, _), row in found.covered.items()]
     replicated = replicated_rows(found.rows, around.replications)
@@ -162,7 +162,7 @@ def _life_of(found: Found, around: Surroundings, sends: StitchedSends) -> Life:
         why = before.why(row) if outer is None else hop_words(row, outer)
         fault = found.faults.get((row.capture, row.request_packet))
         words = step_words(row) if fault is None else f"{step_words(row)}{fault_words(fault)}"
-        steps.append(LifeStep(row.time or 0, source, target, words, why, row))
+        steps.append(TraceStep(row.time or 0, source, target, words, why, row))
         if outer is None:
             before.add(row)
     lanes = sorted(
@@ -174,7 +174,7 @@ def _life_of(found: Found, around: Surroundings, sends: StitchedSends) -> Life:
     unseen = unseen_of(found, topic, around)
     if found.left_out:
         unseen.append(f"{found.left_out} more rows omitted")
-    return Life(
+    return MessageTrace(
         _name_of(found),
         topic,
         _first(own, "keys"),

@@ -32,7 +32,7 @@ from dissectors.rows.message_record import (
 )
 
 from .lanes import BROKER, CONNECT_FAILED, CONSUMER, PROXY, REPLICATED
-from .life import Life, LifeStep
+from .life import MessageTrace, TraceStep
 
 _CLIENT, _PRODUCER = 3, 4  # SpanKind
 _ERROR: Final = 2  # StatusCode
@@ -68,7 +68,7 @@ _OPERATIONS: Final = {
 }
 
 
-def otlp_of(lives: Sequence[Life], version: str) -> dict[str, object]:
+def otlp_of(lives: Sequence[MessageTrace], version: str) -> dict[str, object]:
     """Return message traces as an ExportTraceServiceRequest; `version` is rmqtool's."""
     by_service: dict[str, list[dict[str, object]]] = {}
     for life in lives:
@@ -90,7 +90,7 @@ def otlp_of(lives: Sequence[Life], version: str) -> dict[str, object]:
     }
 
 
-def _service(step: LifeStep) -> str:
+def _service(step: TraceStep) -> str:
     """Return the service of a span: the client, by its group if known."""
     row = step.row
     ends = (step.source, step.target)
@@ -101,7 +101,7 @@ def _service(step: LifeStep) -> str:
     return group or client.name
 
 
-def _trace_id(life: Life) -> str:
+def _trace_id(life: MessageTrace) -> str:
     digest = hashlib.sha256(f"rmqtool\0{life.topic}\0{life.name}".encode("utf-8", "replace"))
     return digest.hexdigest()[:32]
 
@@ -110,7 +110,7 @@ def _span_id(trace: str, number: int) -> str:
     return hashlib.sha256(f"{trace}/{number}".encode()).hexdigest()[:16]
 
 
-def _span(life: Life, step: LifeStep, trace: str, number: int) -> dict[str, object]:
+def _span(life: MessageTrace, step: TraceStep, trace: str, number: int) -> dict[str, object]:
     row = step.row
     operation = _operation(row)
     end = step.time
@@ -139,7 +139,9 @@ def _operation(row: MessageRecord) -> _Operation:
     return _OPERATIONS.get(row.event) or _Operation(row.event or "unknown", None, _CLIENT)
 
 
-def _attributes(life: Life, step: LifeStep, operation: _Operation) -> list[dict[str, object]]:
+def _attributes(
+    life: MessageTrace, step: TraceStep, operation: _Operation
+) -> list[dict[str, object]]:
     row = step.row
     server = split_endpoint(row.server_address)
     failed = row.event in _FAILED

@@ -12,7 +12,7 @@ from dissectors.rows.message_record import DEAD, REFUSED, RETURNED, ROLLED_BACK,
 from dissectors.times import text_of_time
 
 from ..life.lanes import CONNECT_FAILED
-from ..life.life import Life, LifeStep
+from ..life.life import MessageTrace, TraceStep
 from .charts import escaped, short
 from .html import page_around
 
@@ -24,7 +24,7 @@ _WRONG: Final = frozenset((CONNECT_FAILED, DEAD, REFUSED, RETURNED, ROLLED_BACK,
 """events drawn in the error color"""
 
 
-def ladder_page(lives: Sequence[Life], asked: str, version: str) -> str:
+def ladder_page(lives: Sequence[MessageTrace], asked: str, version: str) -> str:
     """Return the page; `asked` is the key or filter, `version` rmqtool's."""
     sections = [(f"m{number}", life) for number, life in enumerate(lives, 1)]
     links = "".join(
@@ -35,7 +35,7 @@ def ladder_page(lives: Sequence[Life], asked: str, version: str) -> str:
     return page_around(f"Message trace: {asked}", about, links, main)
 
 
-def _section(name: str, life: Life) -> str:
+def _section(name: str, life: MessageTrace) -> str:
     facts = [f"{what} {text}" for what, text in (("keys", life.keys), ("tag", life.tags)) if text]
     about = ", ".join([f"Topic {life.topic or 'unknown'}", *facts, *life.summary])
     unseen = "".join(f"<li>{escaped(line)}</li>" for line in life.unseen)
@@ -51,7 +51,7 @@ def _section(name: str, life: Life) -> str:
     )
 
 
-def _svg(life: Life) -> str:
+def _svg(life: MessageTrace) -> str:
     width = _LEFT + _LANE * max(1, len(life.lanes))
     height = _TOP + _STEP * len(life.steps) + 14
     x = {lane: _LEFT + _LANE * at + _LANE // 2 for at, lane in enumerate(life.lanes)}
@@ -71,7 +71,7 @@ def _svg(life: Life) -> str:
     return "".join(parts) + "</svg>"
 
 
-def _arrow(step: LifeStep, start: int, end: int, y: int) -> str:
+def _arrow(step: TraceStep, start: int, end: int, y: int) -> str:
     colour = "s5" if step.row.event in _WRONG else "s0"
     ahead = 1 if end > start else -1
     tip = f"{end},{y} {end - 9 * ahead},{y - 4} {end - 9 * ahead},{y + 4}"
@@ -86,11 +86,11 @@ def _arrow(step: LifeStep, start: int, end: int, y: int) -> str:
     )
 
 
-def _words(step: LifeStep) -> str:
+def _words(step: TraceStep) -> str:
     return f"{step.words} ({step.why})" if step.why else step.words
 
 
-def _table(life: Life) -> str:
+def _table(life: MessageTrace) -> str:
     heads = ("time (UTC)", "from", "to", "what", "capture", "packet", "conversation")
     head = "".join(f'<th scope="col">{name}</th>' for name in heads)
     if any(step.row.body is not None for step in life.steps):
@@ -110,7 +110,7 @@ def _table(life: Life) -> str:
     )
 
 
-def _body_cell(step: LifeStep) -> str:
+def _body_cell(step: TraceStep) -> str:
     """Return the cell of a body, if rows have one; its text is escaped like all others."""
     body = step.row.body
     return "" if body is None else f'<td title="{escaped(body)}">{escaped(short(body, 200))}</td>'

@@ -15,7 +15,6 @@ from ..cluster.client import ClusterClient
 from ..cluster.route_cache import vip_address
 from ..config import ProducerConfig
 from ..errors import (
-    AnswerError,
     BrokerError,
     ClientError,
     ClosedError,
@@ -25,6 +24,7 @@ from ..errors import (
     HookError,
     InvalidMessageError,
     ProtocolError,
+    ResponseError,
     SendTimeoutError,
     TooManyRequestsError,
     UnknownBrokerError,
@@ -52,7 +52,7 @@ _OUTCOMES: tuple[tuple[type[ClientError], AttemptOutcome], ...] = (
     (ConnectionLostError, AttemptOutcome.LOST),
     (TooManyRequestsError, AttemptOutcome.BUSY),
     (ProtocolError, AttemptOutcome.GARBAGE),
-    (AnswerError, AttemptOutcome.GARBAGE),
+    (ResponseError, AttemptOutcome.GARBAGE),
     (ClosedError, AttemptOutcome.CANCELLED),
     (ForbiddenError, AttemptOutcome.REFUSED),
     (HookError, AttemptOutcome.REFUSED),
@@ -219,7 +219,7 @@ class AttemptSender:
         parsed = stored_of(command, queue) if command is not None else None
         error: ClientError | None = None
         if isinstance(parsed, str):
-            error = AnswerError(parsed, f"{invoke.address} may not be a RocketMQ broker")
+            error = ResponseError(parsed, f"{invoke.address} may not be a RocketMQ broker")
         elif parsed is None and command is not None:
             error = BrokerError(command.code, command.remark, _hint_of(command))
         stored = parsed if isinstance(parsed, Stored) else None
@@ -358,7 +358,7 @@ class AttemptSender:
 
 
 def _outcome_of(invoke: Invoke, error: ClientError | None) -> AttemptOutcome:
-    if invoke.command is not None and not isinstance(error, AnswerError):
+    if invoke.command is not None and not isinstance(error, ResponseError):
         return AttemptOutcome.ANSWERED
     if error is None:
         return AttemptOutcome.ONEWAY

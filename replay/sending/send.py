@@ -27,13 +27,13 @@ from ..cluster.detector import Detector
 from ..cluster.route import PublishTable
 from ..config import ProducerConfig
 from ..errors import (
-    AnswerError,
     BrokerError,
     ClientError,
     ConnectError,
     ForbiddenError,
     HookError,
     InvalidMessageError,
+    ResponseError,
     RouteError,
     SendFailed,
     TooManyRequestsError,
@@ -81,7 +81,7 @@ class FaultReports:
             return
         if isinstance(error, BrokerError):
             event = AttemptEvent.BROKER_ERROR
-        elif isinstance(error, (AnswerError, ForbiddenError, RouteError)):
+        elif isinstance(error, (ResponseError, ForbiddenError, RouteError)):
             event = AttemptEvent.CLIENT_ERROR
         else:
             event = AttemptEvent.TRANSPORT_ERROR
@@ -116,7 +116,7 @@ class FaultReports:
     def _async_event_of(self, error: ClientError | None) -> AttemptEvent:
         if error is None:
             return AttemptEvent.ANSWERED
-        if isinstance(error, (BrokerError, AnswerError)):
+        if isinstance(error, (BrokerError, ResponseError)):
             return AttemptEvent.ASYNC_ERROR
         if isinstance(error, ForbiddenError):
             return AttemptEvent.CLIENT_ERROR

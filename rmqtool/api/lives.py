@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from analytics.life.life import Life, lives_found
+from analytics.life.life import MessageTrace, lives_found
 from analytics.life.search import MessageSearch
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.printable import printable
@@ -68,7 +68,7 @@ class Given:
         self._search.add_exchanges(rows)
 
 
-class Traces(list[Life]):
+class Traces(list[MessageTrace]):
     """Traces of messages; a notebook shows each as a table."""
 
     def _repr_html_(self) -> str:

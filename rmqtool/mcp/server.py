@@ -25,7 +25,7 @@ from .sources import (
     EXCHANGE_COLUMNS,
     MESSAGE_COLUMNS,
     MOST_ROWS,
-    BoundedAnswer,
+    BoundedResult,
     EvidenceSource,
     chosen,
     code_entries,
@@ -52,7 +52,7 @@ _READ_ONLY: Final = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
 Result = TypeVar("Result")
-Answer = TypeVar("Answer", bound="EvidenceAnswer")
+ToolResult = TypeVar("ToolResult", bound="EvidenceResult")
 Source = Annotated[
     str | None, Field(description="Name of a source; may be omitted if there is only one.")
 ]
@@ -72,7 +72,7 @@ Columns = Annotated[
 
 
 @dataclass
-class EvidenceAnswer:
+class EvidenceResult:
     """What a tool that reads a source returns."""
 
     notice: str
@@ -82,7 +82,7 @@ class EvidenceAnswer:
     left_out: dict[str, int]
     """path of a list in the data → number of its items that are not shown"""
     data: dict[str, Any]
-    """the answer"""
+    """the result"""
 
 
 @dataclass
@@ -96,7 +96,7 @@ class ProblemsData:
 
 
 @dataclass
-class ProblemsAnswer(EvidenceAnswer):
+class ProblemsResult(EvidenceResult):
     """What `diagnose` returns."""
 
     data: ProblemsData  # type: ignore[assignment]
@@ -115,7 +115,7 @@ class RowsData:
 
 
 @dataclass
-class RowsAnswer(EvidenceAnswer):
+class RowsResult(EvidenceResult):
     """What `exchanges` and `messages` return."""
 
     data: RowsData  # type: ignore[assignment]
@@ -130,7 +130,7 @@ class TracesData:
 
 
 @dataclass
-class TracesAnswer(EvidenceAnswer):
+class TracesResult(EvidenceResult):
     """What `trace` returns."""
 
     data: TracesData  # type: ignore[assignment]
@@ -147,7 +147,7 @@ class TableData:
 
 
 @dataclass
-class TableAnswer(EvidenceAnswer):
+class ReportTableResult(EvidenceResult):
     """What `report_table` returns."""
 
     data: TableData  # type: ignore[assignment]
@@ -168,14 +168,14 @@ class LimitsData:
 
 
 @dataclass
-class LimitsAnswer(EvidenceAnswer):
+class LimitsResult(EvidenceResult):
     """What `capture_limits` returns."""
 
     data: LimitsData  # type: ignore[assignment]
 
 
 @dataclass
-class ReferenceAnswer:
+class ReferenceResult:
     """What a tool returns that reads no source."""
 
     entries: list[Any]
@@ -195,14 +195,14 @@ def server_of(sources: dict[str, EvidenceSource]) -> MCPServer:
 
     async def asked(
         source: str | None,
-        question: Callable[[EvidenceSource], BoundedAnswer],
-        form: Callable[[str, str, dict[str, int], Any], Answer],
-    ) -> Answer:
-        def answered() -> BoundedAnswer:
+        question: Callable[[EvidenceSource], BoundedResult],
+        form: Callable[[str, str, dict[str, int], Any], ToolResult],
+    ) -> ToolResult:
+        def run() -> BoundedResult:
             return _with_tool_errors(lambda: question(chosen(sources, source)))
 
         async with one_at_a_time:
-            result = await to_thread.run_sync(answered)
+            result = await to_thread.run_sync(run)
         return form(UNTRUSTED, result.source, result.left_out, result.data)
 
     @tool(annotations=_READ_ONLY)
@@ -213,23 +213,23 @@ def server_of(sources: dict[str, EvidenceSource]) -> MCPServer:
         ] = None,
         since: Since = None,
         until: Until = None,
-    ) -> ProblemsAnswer:
+    ) -> ProblemsResult:
         """Find problems: root cause, confidence, packets as evidence, and what to do."""
         return await asked(
-            source, lambda one: one.problems(rules or (), since, until), ProblemsAnswer
+            source, lambda one: one.problems(rules or (), since, until), ProblemsResult
         )
 
     @tool(annotations=_READ_ONLY)
     async def explain_rule(
         rule: Annotated[str, Field(description="ID of a rule, such as send-queue-timeout.")],
-    ) -> ReferenceAnswer:
+    ) -> ReferenceResult:
         """Explain a rule of the diagnosis: what proves it, why it happens, what it cannot tell."""
-        return ReferenceAnswer([_with_tool_errors(lambda: rule_text(rule))])
+        return ReferenceResult([_with_tool_errors(lambda: rule_text(rule))])
 
     @tool(annotations=_READ_ONLY)
-    async def summary(source: Source = None) -> EvidenceAnswer:
+    async def summary(source: Source = None) -> EvidenceResult:
         """Count operations, response codes, clients, servers, and findings of a source."""
-        return await asked(source, EvidenceSource.summary, EvidenceAnswer)
+        return await asked(source, EvidenceSource.summary, EvidenceResult)
 
     @tool(annotations=_READ_ONLY)
     async def exchanges(
@@ -239,7 +239,7 @@ def server_of(sources: dict[str, EvidenceSource]) -> MCPServer:
         since: Since = None,
         until: Until = None,
         source: Source = None,
-    ) -> RowsAnswer:
+    ) -> RowsResult:
         """List requests with their responses, latency, and packet numbers."""
         return await asked(
             source,
@@ -247,7 +247,7 @@ def server_of(sources: dict[str, EvidenceSource]) -> MCPServer:
                 *("exchanges", where, columns or EXCHANGE_COLUMNS, since, until, limit),
                 from_thread.check_cancelled,
             ),
-            RowsAnswer,
+            RowsResult,
         )
 
     @tool(annotations=_READ_ONLY)
@@ -258,7 +258,7 @@ def server_of(sources: dict[str, EvidenceSource]) -> MCPServer:
         since: Since = None,
         until: Until = None,
         source: Source = None,
-    ) -> RowsAnswer:
+    ) -> RowsResult:
         """List messages as they were sent, stored, delivered, and acknowledged."""
         return await asked(
             source,
@@ -266,7 +266,7 @@ def server_of(sources: dict[str, EvidenceSource]) -> MCPServer:
                 *("messages", where, columns or MESSAGE_COLUMNS, since, until, limit),
                 from_thread.check_cancelled,
             ),
-            RowsAnswer,
+            RowsResult,
         )
 
     @tool(annotations=_READ_ONLY)
@@ -276,9 +276,9 @@ def server_of(sources: dict[str, EvidenceSource]) -> MCPServer:
         ] = "",
         where: Where = "",
         source: Source = None,
-    ) -> TracesAnswer:
+    ) -> TracesResult:
         """Tell what happened to a message, in order, and what cannot be seen of it."""
-        return await asked(source, lambda one: one.traces(key, where), TracesAnswer)
+        return await asked(source, lambda one: one.traces(key, where), TracesResult)
 
     @tool(annotations=_READ_ONLY)
     async def report_table(
@@ -287,23 +287,25 @@ def server_of(sources: dict[str, EvidenceSource]) -> MCPServer:
         since: Since = None,
         until: Until = None,
         source: Source = None,
-    ) -> TableAnswer:
+    ) -> ReportTableResult:
         """Compute a table of `rmqtool report`."""
-        return await asked(source, lambda one: one.report(table, where, since, until), TableAnswer)
+        return await asked(
+            source, lambda one: one.report(table, where, since, until), ReportTableResult
+        )
 
     @tool(annotations=_READ_ONLY)
     async def codes(
         query: Annotated[
             str, Field(description="Number or name, such as 310, response 17, or UNIQ_KEY.")
         ],
-    ) -> ReferenceAnswer:
+    ) -> ReferenceResult:
         """Look up codes, headers, bodies, properties, and versions of the protocol."""
-        return ReferenceAnswer(_with_tool_errors(lambda: code_entries(query)))
+        return ReferenceResult(_with_tool_errors(lambda: code_entries(query)))
 
     @tool(annotations=_READ_ONLY)
-    async def capture_limits(source: Source = None) -> LimitsAnswer:
+    async def capture_limits(source: Source = None) -> LimitsResult:
         """Tell what a source cannot show: gaps, encryption, rules that were skipped."""
-        return await asked(source, EvidenceSource.limits, LimitsAnswer)
+        return await asked(source, EvidenceSource.limits, LimitsResult)
 
     return server
 

@@ -1,7 +1,7 @@
-"""The inputs of the server and the queries of an agent, with bounded JSON answers.
+"""The inputs of the server and the queries of an agent, with bounded JSON results.
 
 Rules: only these inputs are read. Texts from the network are escaped and shortened, and the size of
-an answer is limited.
+a result is limited.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from ..errors import ArgumentError
 from ..ui.declared import read_request
 
 MOST_ROWS: Final = 200
-"""most rows of an answer"""
+"""most rows of a result"""
 MOST_BYTES: Final = 60_000
-"""most bytes of JSON in an answer: some 15,000 tokens"""
+"""most bytes of JSON in a result: some 15,000 tokens"""
 MOST_CHARACTERS: Final = 300
 """characters of one text"""
 MOST_NAMES: Final = 200
@@ -52,8 +52,8 @@ _BODY_LIMIT: Final = 512
 """bytes of a message body that are decoded"""
 
 
-class BoundedAnswer(NamedTuple):
-    """An answer to an agent."""
+class BoundedResult(NamedTuple):
+    """A result for an agent."""
 
     source: str
     """name of the input"""
@@ -75,19 +75,19 @@ class EvidenceSource:
         self._options = options
         self._stores = stores
 
-    def problems(self, rules: Sequence[str], since: str | None, until: str | None) -> BoundedAnswer:
+    def problems(self, rules: Sequence[str], since: str | None, until: str | None) -> BoundedResult:
         """Return the problems, with packets as evidence."""
         problems = self.capture.problems(rules=rules, since=since, until=until, stores=self._stores)
-        return self._answer(
+        return self._result(
             {
                 "problems": [as_json(problem) for problem in problems],
                 "limits": list(problems.limits),
             }
         )
 
-    def summary(self) -> BoundedAnswer:
+    def summary(self) -> BoundedResult:
         """Return counts of operations, clients, servers, and findings."""
-        return self._answer(self.capture.summary().to_dict())
+        return self._result(self.capture.summary().to_dict())
 
     def rows(
         self,
@@ -98,7 +98,7 @@ class EvidenceSource:
         until: str | None,
         limit: int,
         check: Callable[[], None],
-    ) -> BoundedAnswer:
+    ) -> BoundedResult:
         """Return rows of a table; `check` is called between rows, and may raise to cancel."""
         body = {"body_limit": _BODY_LIMIT} if table == named.MESSAGES and self._reads_bodies else {}
         result = getattr(self.capture, table)(
@@ -128,14 +128,14 @@ class EvidenceSource:
             for name, seen in packets.items()
             if seen
         ]
-        return self._answer({"rows": rows, "more": more, "filters": filters}, limit)
+        return self._result({"rows": rows, "more": more, "filters": filters}, limit)
 
-    def traces(self, key: str, where: str) -> BoundedAnswer:
+    def traces(self, key: str, where: str) -> BoundedResult:
         """Return the traces of messages."""
         traces = self.capture.trace(key, where=where, stores=self._stores)
-        return self._answer({"messages": list(lives_as_json(traces))})
+        return self._result({"messages": list(lives_as_json(traces))})
 
-    def report(self, table: str, where: str, since: str | None, until: str | None) -> BoundedAnswer:
+    def report(self, table: str, where: str, since: str | None, until: str | None) -> BoundedResult:
         """Return a table of a report, computed without Java."""
         from ..report.options import EngineChoice, ReportRequest
         from ..report.run import results_of
@@ -160,23 +160,23 @@ class EvidenceSource:
             if result_table is None
             else [encodable_value(row) for row in result_table.rows(MOST_ROWS + 1)]
         )
-        return self._answer({"rows": rows, "remarks": [*notes, *result.notes]}, MOST_ROWS)
+        return self._result({"rows": rows, "remarks": [*notes, *result.notes]}, MOST_ROWS)
 
-    def limits(self) -> BoundedAnswer:
+    def limits(self) -> BoundedResult:
         """Return the limits of the input."""
         summary = self.capture.summary()
         data = summary.to_dict()
         shown = ("captures", "not_decoded", "gaps", "gap_bytes", "findings")
         evidence = evidence_of(self._stores)
         limits = [*summary.limits, *(() if evidence is None else evidence.notes)]
-        return self._answer({"limits": limits, **{name: data[name] for name in shown}})
+        return self._result({"limits": limits, **{name: data[name] for name in shown}})
 
     @property
     def _reads_bodies(self) -> bool:
         """A decoded log has bodies as they were written."""
         return type(self.capture) is Capture
 
-    def _answer(self, data: Any, most: int = MOST_ITEMS) -> BoundedAnswer:
+    def _result(self, data: Any, most: int = MOST_ITEMS) -> BoundedResult:
         return bounded(self.name, data, most)
 
 
@@ -254,7 +254,7 @@ def code_entries(query: str) -> list[object]:
 
 
 class Bounds(NamedTuple):
-    """Limits of an answer."""
+    """Limits of a result."""
 
     items: int
     """of a list"""
@@ -273,8 +273,8 @@ class Bounds(NamedTuple):
         return None
 
 
-def bounded(source: str, data: Any, most: int) -> BoundedAnswer:
-    """Return an answer cut to `most` items per list and to the limit of JSON."""
+def bounded(source: str, data: Any, most: int) -> BoundedResult:
+    """Return a result cut to `most` items per list and to the limit of JSON."""
     bounds: Bounds | None = Bounds(most)
     while bounds is not None:
         left_out: dict[str, int] = {}
@@ -282,7 +282,7 @@ def bounded(source: str, data: Any, most: int) -> BoundedAnswer:
         if len(msgspec.json.encode((shown, left_out))) <= MOST_BYTES:
             break
         bounds = bounds.halved()
-    return BoundedAnswer(source, left_out, shown)
+    return BoundedResult(source, left_out, shown)
 
 
 def _bounded(value: Any, bounds: Bounds, path: str, left_out: dict[str, int]) -> Any:

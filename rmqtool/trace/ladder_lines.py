@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from analytics.life.lanes import CONNECT_FAILED, KINDS, Lane
-from analytics.life.life import Life
+from analytics.life.life import MessageTrace
 from dissectors.rows.message_record import DEAD, REFUSED, RETURNED, ROLLED_BACK, SENT
 
 from ..ui.console import UNLIMITED, Style, Terminal, cut, one_line
@@ -46,7 +46,7 @@ class _Lanes(NamedTuple):
     """party → index of its lane"""
 
 
-def ladder_lines(lives: Sequence[Life], terminal: Terminal) -> list[str]:
+def ladder_lines(lives: Sequence[MessageTrace], terminal: Terminal) -> list[str]:
     """Return the diagrams as printable lines."""
     width = WIDEST if terminal.width >= UNLIMITED else min(terminal.width, WIDEST)
     shown = terminal._replace(width=width)
@@ -56,7 +56,7 @@ def ladder_lines(lives: Sequence[Life], terminal: Terminal) -> list[str]:
     return lines
 
 
-def _lines_of(life: Life, terminal: Terminal) -> list[str]:
+def _lines_of(life: MessageTrace, terminal: Terminal) -> list[str]:
     """Return the header, the steps, and what is not visible."""
     lanes = _lanes_of(life, terminal.width - _LEFT)
     ladder = Ladder(terminal, _LEFT, len(lanes.heads))
@@ -101,7 +101,7 @@ def _shown(text: str, terminal: Terminal, indent: int) -> str:
     return cut(one_line(text), (terminal.width - indent) * _MOST_LINES)
 
 
-def _lanes_of(life: Life, room: int) -> _Lanes:
+def _lanes_of(life: MessageTrace, room: int) -> _Lanes:
     """Return the lanes; without enough space, merge those of a kind."""
     heads = list(life.lanes)
     column = {lane: index for index, lane in enumerate(heads)}

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from analytics.life.as_json import lives_as_json
-from analytics.life.life import Life, lives_found
+from analytics.life.life import MessageTrace, lives_found
 from analytics.life.otlp import otlp_of
 from analytics.life.search import MOST_MESSAGES, MessageSearch
 from dissectors.decode.decoded_log import Manifest, is_decoded_log
@@ -183,7 +183,7 @@ def _limits(search: MessageSearch) -> Iterator[str]:
         )
 
 
-def _write(request: TraceRequest, lives: list[Life], asked: str) -> None:
+def _write(request: TraceRequest, lives: list[MessageTrace], asked: str) -> None:
     as_array = request.format is TraceFormat.json
     output = rows_output(request.output, as_array, private=True, force=request.force)
     try:
@@ -199,7 +199,9 @@ def _write(request: TraceRequest, lives: list[Life], asked: str) -> None:
         raise
 
 
-def _bytes_of(form: TraceFormat, lives: list[Life], terminal: Terminal, asked: str) -> bytes:
+def _bytes_of(
+    form: TraceFormat, lives: list[MessageTrace], terminal: Terminal, asked: str
+) -> bytes:
     if form in (TraceFormat.json, TraceFormat.jsonl):
         return _ENCODER.encode_lines(list(lives_as_json(lives)))
     if form is TraceFormat.otlp:

@@ -73,20 +73,12 @@ _BANNED_WORDS = frozenset(
 )
 """words of identifiers for which docs/glossary.md has another term"""
 _ALLOWED_NAMES = {
-    "AnswerError": "public class of the producer, see docs/producer.md",
     "EXPERT_LIMIT": "a kind of finding: its name is in rows and filters",
     "ORPHANED": "ID of the rule queue-orphaned",
     "queue_orphaned": "module of the rule queue-orphaned",
     "experts": "attribute of the sessions of scapy, see docs/scapy.md",
     "answer": "what a user types",
     "answers": "method of scapy's packets",
-    **dict.fromkeys(
-        (
-            *("Answer", "BoundedAnswer", "EvidenceAnswer", "LimitsAnswer", "ProblemsAnswer"),
-            *("ReferenceAnswer", "RowsAnswer", "TableAnswer", "TracesAnswer", "_answer"),
-        ),
-        "results of the tools of the MCP server: their names are in its schema",
-    ),
 }
 """name → reason why it has such a word"""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")

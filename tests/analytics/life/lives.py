@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from analytics.life.life import Life, lives_found
+from analytics.life.life import MessageTrace, lives_found
 from analytics.life.search import MessageSearch
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.where.filter import compile_where
@@ -16,7 +16,7 @@ SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 
 def searched(
     names: Sequence[str | Path], key: str | None = None, where: str = ""
-) -> tuple[MessageSearch, list[Life]]:
+) -> tuple[MessageSearch, list[MessageTrace]]:
     """Search captures in one pass; return the lives of what was found, too."""
     test = compile_where(where, message_fields()) if where else None
     search = MessageSearch(key, test)
@@ -32,11 +32,11 @@ def searched(
     return search, lives_found(search, [decode.stats])
 
 
-def lives_in(*names: str | Path, key: str | None = None, where: str = "") -> list[Life]:
+def lives_in(*names: str | Path, key: str | None = None, where: str = "") -> list[MessageTrace]:
     """Return the lives of the messages that were found."""
     return searched(names, key, where)[1]
 
 
-def events_of(life: Life) -> list[str]:
+def events_of(life: MessageTrace) -> list[str]:
     """Return what happened, in order."""
     return [step.row.event for step in life.steps]

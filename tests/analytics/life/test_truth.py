@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from analytics.life.life import Life
+from analytics.life.life import MessageTrace
 from dissectors.rows.message_record import (
     ACKNOWLEDGED,
     BEFORE,
@@ -56,7 +56,7 @@ class Truth(NamedTuple):
     name: str
     told: list[dict[str, Any]]
     rows: list[MessageRecord]
-    lives: dict[Key, Life]
+    lives: dict[Key, MessageTrace]
 
     def of(self, kind: str) -> list[dict[str, Any]]:
         return [one for one in self.told if one["kind"] == kind]

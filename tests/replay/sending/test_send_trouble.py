@@ -7,12 +7,12 @@ import pytest
 from dissectors.remoting.bodies import encode_body
 from dissectors.remoting.command import RemotingCommand
 from replay.errors import (
-    AnswerError,
     ClientError,
     ConnectError,
     ConnectionLostError,
     NameServerError,
     ProtocolError,
+    ResponseError,
     RouteError,
     SendFailed,
     SendTimeoutError,
@@ -31,7 +31,7 @@ def test_an_unusable_answer_is_tried_elsewhere_if_synchronous_only() -> None:
         bench = Bench()
         every_broker(bench, serve)
         error = failure_of(send(bench, mode))
-        assert isinstance(error.cause, AnswerError)
+        assert isinstance(error.cause, ResponseError)
         assert [one.outcome for one in error.attempts] == [AttemptOutcome.GARBAGE] * count
 
 

@@ -22,7 +22,7 @@ from analytics.diagnosis.registry import rules
 from analytics.isolation.strategy_verdict import NO_STRATEGY, OFF
 from analytics.life import search as life_search
 from analytics.life.lanes import CONNECT_FAILED
-from analytics.life.life import Life, LifeStep
+from analytics.life.life import MessageTrace, TraceStep
 from analytics.sends.attempt_table import cause_of
 from analytics.sends.attempts import LATE, REFUSED, STORED, STORED_UNCONFIRMED
 from dissectors.decode.pipeline import Decode, DecodeOptions
@@ -49,7 +49,7 @@ class Views(NamedTuple):
     messages: list[ObservedMessage]
     problems: list[Problem]
     producers: list[JudgedProducer]
-    lives: list[Life]
+    lives: list[MessageTrace]
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +185,7 @@ def micros(time: Any) -> int:
     return (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
-def own_sends(life: Life) -> list[LifeStep]:
+def own_sends(life: MessageTrace) -> list[TraceStep]:
     """Return the sends of the producer in a life: what relays made of them is not its own."""
     return [
         step
