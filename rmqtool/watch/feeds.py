@@ -317,6 +317,8 @@ class StoredFeed(PacketFeed):
         self._source = source_of(name)
         self.other_links = 0
         """skipped packets with another link type than the first"""
+        self.is_file = os.path.isfile(name)
+        """False: a pipe"""
         self.is_at_end = False
         """the rest of a file was read: what follows is decided by its end"""
         self._reader: CaptureReader | None = None
@@ -384,7 +386,7 @@ class StoredFeed(PacketFeed):
         yield self._taken(reader, reader.finish())
 
     def _chunks(self) -> Iterator[bytes]:
-        if not os.path.isfile(self.name):  # a pipe: packets must not wait for later ones
+        if not self.is_file:  # packets must not wait for later ones
             yield from self._source.chunks()
             return
         latest: bytes | None = None

@@ -129,13 +129,16 @@ class _Watching:
     def _watch(self) -> None:
         shift = 0
         while True:
+            # Time passes in a file, too, by its packets: what waits for lost ones is released.
+            from_file = isinstance(self._feed, StoredFeed) and self._feed.is_file
             options = DecodeOptions(
                 decode_as=self.request.decode_as,
                 tls_keylog=self.request.tls_keylog,
-                follow=isinstance(self._feed, LiveFeed),
+                follow=from_file or isinstance(self._feed, LiveFeed),
                 conversations=True,
             )
-            decode = self._decode = Decode([self._feed], options)
+            steady = self._now if from_file else time.monotonic_ns
+            decode = self._decode = Decode([self._feed], options, steady)
             self._diagnosis.begin(decode, shift)
             self._connections.forget()
             for rows in decode.records():

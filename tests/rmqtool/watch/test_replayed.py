@@ -66,6 +66,7 @@ def test_problems_of_a_capture_are_events_and_the_end_is_told() -> None:
         "client-id-twice-4x.pcap",
         "budget-spent-5x.pcap",
         "batch-refused-5x.pcap",
+        "more-consumers-than-queues-4x.pcap",
     ],
 )
 def test_a_file_has_the_problems_of_diagnose(name: str) -> None:
