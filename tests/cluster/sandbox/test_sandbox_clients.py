@@ -287,7 +287,8 @@ def test_mqadmin_makes_and_shows_topics(box: Box) -> None:
 
 def test_mqadmin_shows_brokers_and_progress(box: Box) -> None:
     box.java("Send", count=8)
-    box.java("PushConsume", count=8, group="progress", wait_ms=40000)
+    # Without a pause, its last offset may be set only after its shutdown has stored the others.
+    box.java("PushConsume", count=8, group="progress", wait_ms=40000, linger_ms=1000)
     wait_until("offsets are stored", lambda: box.consumed("progress", TOPIC) == 8, 20.0)
     status = box.mqadmin(f"brokerStatus -b {box.running.addresses['broker-a']}")
     assert re.search(r"brokerVersionDesc\s*: V\d_\d_\d", status)
@@ -315,7 +316,7 @@ def test_mqadmin_finds_messages(box: Box) -> None:
 
 def test_mqadmin_shows_progress_of_all_groups_queues_and_settings(box: Box) -> None:
     box.java("Send", count=8)
-    box.java("PushConsume", count=8, group="everything", wait_ms=40000)
+    box.java("PushConsume", count=8, group="everything", wait_ms=40000, linger_ms=1000)
     wait_until("offsets are stored", lambda: box.consumed("everything", TOPIC) == 8, 20.0)
     broker = box.running.addresses["broker-a"]
     stats = box.mqadmin(f"brokerConsumeStats -b {broker}")
