@@ -398,9 +398,12 @@ def _shaded(incident: ShadedIncident, y: float, times: TimeAxis, bottom: float) 
     room_right = WIDTH - RIGHT - x
     right = room_right > 360 or room_right > x + width - LEFT
     room = int((room_right if right else x + width - LEFT) / 6.4)
+    what = incident.title.partition(": ")[0]  # the card and the tooltip have the rest
+    most = max(12, room)
     label = _text(
         *(x + 4 if right else x + width - 4, y + 14),
-        *(short(incident.title, max(12, room)), "name", "start" if right else "end"),
+        *(what if len(what) <= most else f"{what[: most - 1]}…", "name"),
+        "start" if right else "end",
     )
     bar = _rect(f"shade {incident.severity}", x, y, width, bottom - y, incident.title)
     return tag("a", bar + label, href=f"#incident-{incident.number}")
