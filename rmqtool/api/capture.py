@@ -7,6 +7,8 @@ not depend on its size, except for complete results (Arrow, pandas).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +19,7 @@ from dissectors.remoting.bodies.messages import PREVIEW_LIMIT as PREVIEW
 from dissectors.tcp.decompression import MOST_TIMES
 
 from ..errors import ArgumentError
+from ..ui.sorting import by_key, sort_key
 from .choice import Choice, Time, choice_of, chosen, in_window, test_of
 from .inputs import Inputs, evidence_of
 from .tables import named as tables
@@ -48,6 +51,10 @@ TASKS_DECODE: Final = {
     tables.FINDINGS: "findings",
 }
 """table → name in the Spark data source"""
+
+
+_BATCH: Final = 1000
+"""rows of a sorted batch"""
 
 
 class Capture:
@@ -82,13 +89,15 @@ class Capture:
         since: Time | None = None,
         until: Time | None = None,
         limit: int | None = None,
+        sort: str | None = None,
     ) -> Iterator[ExchangeRecord]:
         """Yield exchanges (a request and its response, as far as known) as they are settled.
 
-        `where` is a filter as in ``--where``; `since` and `until` apply to the request. Raise
-        FilterError and ArgumentError at once, ReadError while reading.
+        `where` is a filter as in ``--where``; `since` and `until` apply to the request. `sort`:
+        ``time``, or ``latency`` for the slowest first; all rows are read before the first one.
+        Raise FilterError and ArgumentError at once, ReadError while reading.
         """
-        return self._rows(tables.EXCHANGES, choice_of(where, since, until, limit))
+        return self._rows(tables.EXCHANGES, choice_of(where, since, until, limit, sort))
 
     def commands(
         self,
@@ -112,13 +121,15 @@ class Capture:
         since: Time | None = None,
         until: Time | None = None,
         limit: int | None = None,
+        sort: str | None = None,
         body_limit: int | None = None,
     ) -> Iterator[MessageRecord]:
         """Yield each message of each exchange: sent, stored, delivered, acknowledged.
 
-        `body_limit`: bytes of a body that are shown; None: none. Raise as `exchanges` does.
+        `body_limit`: bytes of a body that are shown; None: none. `sort` as in `exchanges`. Raise
+        as `exchanges` does.
         """
-        return self._rows(tables.MESSAGES, choice_of(where, since, until, limit), body_limit)
+        return self._rows(tables.MESSAGES, choice_of(where, since, until, limit, sort), body_limit)
 
     def connections(
         self,
@@ -159,17 +170,19 @@ class Capture:
         since: Time | None = None,
         until: Time | None = None,
         limit: int | None = None,
+        sort: str | None = None,
         body_limit: int | None = None,
     ) -> Iterator[pyarrow.RecordBatch]:
         """Yield a table as Arrow batches, one in memory at a time.
 
-        `columns`: only these, in this order; None: all. Raise ArgumentError for an unknown table
+        `columns`: only these, in this order; None: all. `sort` is for exchanges and messages, as
+        in `exchanges`. Raise ArgumentError for an unknown table
         or column, MissingExtraError without pyarrow, and the errors of `exchanges`.
         """
         from .frames import arrow_batches, form_of
 
-        choice = choice_of(where, since, until, limit)
-        rows = self._batches(tables.table_named(table), choice, body_limit)
+        choice = choice_of(where, since, until, limit, sort)
+        rows = self._in_order(tables.table_named(table), choice, body_limit)
         return arrow_batches(form_of(tables.table_named(table), columns), rows)
 
     def to_arrow(
@@ -181,13 +194,14 @@ class Capture:
         since: Time | None = None,
         until: Time | None = None,
         limit: int | None = None,
+        sort: str | None = None,
         body_limit: int | None = None,
     ) -> pyarrow.Table:
         """Return a table as one Arrow table; raise as `to_batches` does."""
         from .frames import arrow_table, form_of
 
-        choice = choice_of(where, since, until, limit)
-        rows = self._batches(tables.table_named(table), choice, body_limit)
+        choice = choice_of(where, since, until, limit, sort)
+        rows = self._in_order(tables.table_named(table), choice, body_limit)
         return arrow_table(form_of(tables.table_named(table), columns), rows)
 
     def to_pandas(
@@ -199,6 +213,7 @@ class Capture:
         since: Time | None = None,
         until: Time | None = None,
         limit: int | None = None,
+        sort: str | None = None,
         body_limit: int | None = None,
         categories: bool = False,
     ) -> pandas.DataFrame:
@@ -219,6 +234,7 @@ class Capture:
                 since=since,
                 until=until,
                 limit=limit,
+                sort=sort,
                 body_limit=body_limit,
             ),
             categories,
@@ -362,8 +378,19 @@ class Capture:
             return lives_in(decode, key, test, stores)
 
     def _rows(self, name: str, choice: Choice, body_limit: int | None = None) -> Iterator[Any]:
-        batches = self._batches(tables.table_named(name), choice, body_limit)
+        batches = self._in_order(tables.table_named(name), choice, body_limit)
         return (row for batch in batches for row in batch)
+
+    def _in_order(
+        self, table: Table[Any], choice: Choice, body_limit: int | None
+    ) -> Iterator[Sequence[Any]]:
+        """Yield the chosen rows in the chosen order, of which the limit takes the first ones."""
+        if choice.sort is None:
+            return self._batches(table, choice, body_limit)
+        if table.name not in (tables.EXCHANGES, tables.MESSAGES):
+            raise ArgumentError("sort: only exchanges and messages can be sorted")
+        batches = self._batches(table, replace(choice, limit=None), body_limit)
+        return _first(by_key(batches, sort_key(choice.sort, table.time)), choice.limit)
 
     def _batches(
         self, table: Table[Any], choice: Choice, body_limit: int | None = None
@@ -416,6 +443,13 @@ class Capture:
             body_limit=body_limit,
         )
         return decode_of(self._inputs.opened(), options, self._jobs if jobs is None else jobs)
+
+
+def _first(batches: Iterator[Sequence[Any]], limit: int | None) -> Iterator[Sequence[Any]]:
+    """Yield the first rows of batches, without empty ones."""
+    rows = islice((row for batch in batches for row in batch), limit)
+    while batch := list(islice(rows, _BATCH)):
+        yield batch
 
 
 def _read_rows(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Time = str | datetime
 """A time with its date: ISO 8601, UTC without an offset; or a datetime, UTC without a zone."""
+SORTS: Final = ("time", "latency")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -33,6 +34,8 @@ class Choice:
     """nanoseconds since the epoch, not included; None: to the end"""
     limit: int | None = None
     """most rows; None: all"""
+    sort: str | None = None
+    """`time`, or `latency` for the slowest first; None: as completed"""
 
     def restrictions(self) -> dict[str, object]:
         """Return the restrictions on rows, for the manifest of a log."""
@@ -52,11 +55,14 @@ def choice_of(
     since: Time | None = None,
     until: Time | None = None,
     limit: int | None = None,
+    sort: str | None = None,
 ) -> Choice:
-    """Return the choice; raise ArgumentError for an invalid time or limit."""
+    """Return the choice; raise ArgumentError for an invalid time, limit, or order."""
     if limit is not None and limit < 0:
         raise ArgumentError(f"limit: {limit} is negative")
-    return Choice(where, _ns_of("since", since), _ns_of("until", until), limit)
+    if sort not in (None, *SORTS):
+        raise ArgumentError(f"sort: {sort!r} is not an order", hint=f"give {' or '.join(SORTS)}")
+    return Choice(where, _ns_of("since", since), _ns_of("until", until), limit, sort)
 
 
 def _ns_of(name: str, time: Time | None) -> int | None:

@@ -24,6 +24,9 @@ class BrowseRequest:
     since: Moment | None = options.SINCE
     until: Moment | None = options.UNTIL
     columns: tuple[str, ...] = options.COLUMNS
+    sort: options.Order | None = option(
+        "Sort by time, slowest first, or as completed (default: time for files).", "Filters"
+    )
     zone: Zone = options.TIME_ZONE
     decode_as: frozenset[int] = options.DECODE_AS
     tls_keylog: str = options.TLS_KEYLOG

@@ -18,7 +18,7 @@ from dissectors.where.filter import WhereError
 
 from ..api.decoded import stats_of
 from ..api.judged import RequestedTime
-from ..api.tables.named import EXCHANGES, table_named
+from ..api.tables.named import EXCHANGES, MESSAGES, table_named
 from ..api.tables.table import UnknownColumnError
 from ..live.keeping import opened_capture
 from ..live.options import LiveRequest
@@ -60,6 +60,9 @@ def run_browse(request: BrowseRequest) -> ExitStatus:
     try:
         if request.columns:
             browser.tables[EXCHANGES].columns = list(request.columns)
+        if request.sort is not None:
+            for name in (EXCHANGES, MESSAGES):
+                browser.tables[name].sort_by(request.sort)
         browser.tables[EXCHANGES].choose(request.where)
         browser.run()
     finally:

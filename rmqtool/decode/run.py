@@ -28,7 +28,7 @@ from ..ui.interrupt import first_ends
 from ..ui.option_values import usage_error
 from ..ui.output import refuse_inputs
 from ..ui.screen.progress import Progress
-from ..ui.sorting import Key, by_key
+from ..ui.sorting import Key, by_key, sort_key
 from ..ui.status import CommandError, ExitStatus
 from .exchange_rows import exchange_rows, is_diagnosed
 from .fail_on import Counts
@@ -154,7 +154,7 @@ def _run(request: DecodeRequest, decode: Decode, rows: RowSource[Row]) -> RunCou
         raise usage_error("--sort and --columns", "do not apply to a decoded log")
     if request.sort in (Order.time, Order.latency):
         unsorted = rows
-        key = unsorted.time if request.sort is Order.time else _slowest_first
+        key = sort_key(request.sort, unsorted.time)
         rows = unsorted._replace(batches=lambda: by_key(unsorted.batches(), key))
     sink = rows.sink()
     if request.sorts_shown_rows:
@@ -187,11 +187,6 @@ def _place_of(names: Sequence[str], time: Callable[[Row], int | None]) -> Callab
         return None if at is None else (places.get(row.capture, 0), at)
 
     return place_of
-
-
-def _slowest_first(row: Any) -> int | None:
-    latency: int | None = row.latency_us
-    return None if latency is None else -latency
 
 
 def _may_show_progress(request: DecodeRequest) -> bool:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from heapq import merge
 from itertools import islice
 from tempfile import TemporaryFile, gettempdir
-from typing import IO, Final, Generic, TypeVar
+from typing import IO, Any, Final, Generic, TypeVar
 
 Row = TypeVar("Row")
 Key = int | tuple[int, ...] | None
@@ -78,6 +78,16 @@ class SortedRows(Generic[Row]):
         for level in self._levels:
             for file in level:
                 file.close()
+
+
+def sort_key(order: str, time: Callable[[Any], int | None]) -> Callable[[Any], Key]:
+    """Return the key of an order: `latency` is the slowest first, `time` is that of `time`."""
+    return _slowest_first if order == "latency" else time
+
+
+def _slowest_first(row: Any) -> int | None:
+    latency: int | None = row.latency_us
+    return None if latency is None else -latency
 
 
 def by_key(

@@ -10,6 +10,7 @@ from analytics.diagnosis.problem import Problem
 from ...api.tables.named import CONNECTIONS, EXCHANGES, MESSAGES
 from ...summary.verdict import LABELS
 from ...ui.columns import LineColumn
+from ...ui.common_options import Order
 from ...ui.console import one_line
 from ...ui.figures import clock, count
 from ..model.columns import line_columns, sort_column, timeline_of
@@ -54,6 +55,12 @@ class TableView:
         """number of the first row, and counts of rows, filtered rows, and sorted rows, as shown"""
         if self.sort:
             self.apply()
+
+    def sort_by(self, order: Order) -> None:
+        """List in this order, the slowest first by latency."""
+        self.sort = "" if order is Order.completion else str(order)
+        self.descending = order is Order.latency
+        self.apply()
 
     def choose(self, text: str, keep: bool = True) -> None:
         """List the rows that match an expression; raise WhereError if it is invalid.

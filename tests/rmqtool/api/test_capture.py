@@ -48,6 +48,30 @@ def test_messages_are_those_of_the_command() -> None:
     assert len(lines) > 3
 
 
+@pytest.mark.parametrize("order", ["time", "latency"])
+def test_sorted_rows_are_those_of_the_command(order: str, tmp_path: Path) -> None:
+    capture = rmqtool.read(SAMPLE)
+    log = rmqtool.read(capture.to_parquet(tmp_path / "log"))
+    lines = printed("--sort", order, "--limit", "20")
+    wanted = [(line["request_packet"], line["latency_us"]) for line in lines]
+    for rows in (capture, log):
+        found = rows.exchanges(sort=order, limit=20)
+        assert [(row.request_packet, row.latency_us) for row in found] == wanted
+    frame = capture.to_pandas(sort=order, limit=20)
+    assert frame["request_packet"].tolist() == [packet for packet, _ in wanted]
+    messages = printed("--list-messages", "--sort", order, "--limit", "20")
+    found = capture.messages(sort=order, limit=20)
+    assert [row.unique_key for row in found] == [line["unique_key"] for line in messages]
+
+
+def test_an_order_that_there_is_not_is_an_error() -> None:
+    capture = rmqtool.read(SAMPLE)
+    with pytest.raises(rmqtool.Error, match="'size' is not an order"):
+        capture.exchanges(sort="size")
+    with pytest.raises(rmqtool.Error, match="only exchanges and messages can be sorted"):
+        capture.to_arrow("connections", sort="time")
+
+
 def test_bodies_come_where_they_are_asked_for() -> None:
     capture = rmqtool.read(SAMPLES / "send-sync-5x.pcap")
     assert {row.body for row in capture.messages()} == {None}

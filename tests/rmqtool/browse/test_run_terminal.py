@@ -140,3 +140,14 @@ def test_nothing_to_look_at_is_an_error_of_use() -> None:
     ended = run_on_terminal()
     assert "no input given" in ended.text
     assert (ended.status, ended.is_restored) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("order", "first"), [("latency", "155 ms"), ("time", "7.04 ms"), ("completion", "7.04 ms")]
+)
+def test_the_first_row_is_that_of_the_order(order: str, first: str) -> None:
+    ended = run_on_terminal(sample("acl-5x.pcap"), "--sort", order)
+    assert ended.status == 0
+    shown = re.search(r"> \d\d:\d\d:\d\d\.\d{3} +(\S+ \S+)", ended.text)
+    assert shown is not None
+    assert shown[1] == first
