@@ -7,7 +7,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
+import yaml
 
 from rmqtool.ui.declared import options_of
 from rmqtool.watch.options import WatchRequest
@@ -71,7 +73,6 @@ def test_options_of_examples_exist(name: str) -> None:
 
 
 def documents(name: str) -> list[dict[str, Any]]:
-    yaml = pytest.importorskip("yaml")
     return list(yaml.safe_load_all((FOLDER / name).read_text()))
 
 
@@ -87,13 +88,12 @@ def pod_with_ephemeral_container() -> dict[str, Any]:
 
 
 def test_manifests_are_valid_by_the_schema_of_kubernetes() -> None:
-    schema = pytest.importorskip("kubernetes_validate")
     (daemons,) = documents("daemonset.yaml")
     for document in (daemons, pod_with_ephemeral_container()):
-        schema.validate(document, RELEASE, strict=True)
+        kubernetes_validate.validate(document, RELEASE, strict=True)
     daemons["spec"]["template"]["spec"]["containers"][0]["securityContext"]["runAsUser"] = "root"
-    with pytest.raises(schema.ValidationError):
-        schema.validate(daemons, RELEASE, strict=True)
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(daemons, RELEASE, strict=True)
 
 
 def test_containers_have_only_the_rights_to_capture_and_to_give_up_rights() -> None:
