@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -82,20 +83,24 @@ def made_by_group(
     held: list[pyarrow.Table] = []
     value: object = None
     for batch in batches:
-        rows = pyarrow.Table.from_batches([batch])
-        values = rows.column(key).to_pylist()
-        if not values:
+        if not batch.num_rows:
             continue
-        last = len(values) - 1  # where the last group begins, which may go on
-        while last and values[last - 1] == values[-1]:
-            last -= 1
-        if last or (held and values[0] != value):
-            yield from make(pyarrow.concat_tables([*held, rows.slice(0, last)])).to_batches()
+        rows = pyarrow.Table.from_batches([batch])
+        start = _last_group(batch.column(key))
+        first = batch.column(key)[0]
+        if start or (held and first != value):
+            yield from make(pyarrow.concat_tables([*held, rows.slice(0, start)])).to_batches()
             held = []
-        held.append(rows.slice(last))
-        value = values[-1]
+        held.append(rows.slice(start))
+        value = batch.column(key)[-1]
     if held:
         yield from make(pyarrow.concat_tables(held)).to_batches()
+
+
+def _last_group(keys: pyarrow.Array) -> int:
+    """Return where the last group of sorted keys begins, which may go on in the next batch."""
+    last = keys[-1]
+    return bisect_left(range(len(keys)), True, key=lambda place: keys[place] == last)
 
 
 def made_by_groups(
