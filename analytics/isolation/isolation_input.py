@@ -6,9 +6,9 @@ texts; two producers may collide, so they are separated here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
@@ -28,19 +28,26 @@ NUMBER = f"xxhash64({', '.join(f'`{name}`' for name in _DISTINGUISHED)})"
 """SQL: a number for a producer."""
 
 
-_ORDER = ("begin", "unique_key", "request_packet")
+_ORDER = ("begin", "request_packet", "capture", "attempt", "broker", "outcome")
 """Attempts of one microsecond have the same order, whatever that of the engine's rows is."""
 
 
 class OneProducer(NamedTuple):
     """The attempts of one producer, by their begin."""
 
-    rows: pyarrow.Table
-    """as they came"""
+    table: pyarrow.Table
+    """rows as they came, also those of other producers"""
+    places: NDArray[np.int64]
+    """place of each attempt in it"""
     attempts: ProducerAttempts
     """for the replay"""
     gone: list[Gone]
     """brokers that it sent to and at times could not reach"""
+
+    def value(self, name: str, index: int) -> object:
+        """Return a column of an attempt."""
+        value: object = self.table.column(name)[int(self.places[index])].as_py()
+        return value
 
 
 def producers_in(table: pyarrow.Table) -> Iterator[OneProducer]:
@@ -49,26 +56,29 @@ def producers_in(table: pyarrow.Table) -> Iterator[OneProducer]:
     Texts are encoded and rows sorted once for all of them.
     """
     import pyarrow
+    import pyarrow.compute
 
+    table = table.combine_chunks()
     who = np.zeros(table.num_rows, dtype=np.int64)
     for name in _DISTINGUISHED:
         column = table.column(name).combine_chunks().dictionary_encode("encode")
-        who = who * len(column.dictionary) + column.indices.to_numpy(zero_copy_only=False)
-        who = np.unique(who, return_inverse=True)[1]  # a product of counts may not fit
-    order: list[tuple[str, Literal["ascending", "descending"]]] = [
-        (name, "ascending") for name in (_WHO, *_ORDER)
-    ]
-    table = table.append_column(_WHO, pyarrow.array(who)).sort_by(order).combine_chunks()
-    coded = {name: _coded(table, name) for name in _CODED}
-    begin, end = _times(table, "begin"), _times(table, "end")
-    starts = np.flatnonzero(np.diff(table.column(_WHO).to_numpy(), prepend=-1)).tolist()
+        if len(column.dictionary) > 1:
+            who = who * len(column.dictionary) + column.indices.to_numpy(zero_copy_only=False)
+            who = np.unique(who, return_inverse=True)[1]  # a product of counts may not fit
+    keyed = table.select(_ORDER).append_column(_WHO, pyarrow.array(who))
+    order = pyarrow.compute.sort_indices(
+        keyed, sort_keys=[(name, "ascending") for name in (_WHO, *_ORDER)]
+    ).to_numpy()
+    coded = {name: _coded(table, name).at(order) for name in _CODED}
+    begin, end = _times(table, "begin")[order], _times(table, "end")[order]
+    gone_texts = any(table.column("gone").unique().to_pylist())
+    starts = np.flatnonzero(np.diff(who[order], prepend=-1)).tolist()
     for first, last in pairwise([*starts, table.num_rows]):
         here = slice(first, last)
-        rows = table.slice(first, last - first)
         own = {name: Coded(one.names, one.codes[here]).compact() for name, one in coded.items()}
-        gone = gone_of(rows)
+        gone = _gone_of(table, order[here], own["broker"].names) if gone_texts else []
         attempts = ProducerAttempts(**own, begin=begin[here], end=end[here], unseen=unseen_in(gone))
-        yield OneProducer(rows, attempts, gone)
+        yield OneProducer(table, order[here], attempts, gone)
 
 
 _WHO = "_producer"
@@ -87,13 +97,12 @@ def _times(table: pyarrow.Table, name: str) -> NDArray[np.int64]:
     return np.where(np.isnan(values), -1, values).astype(np.int64)
 
 
-def gone_of(table: pyarrow.Table) -> list[Gone]:
+def _gone_of(
+    table: pyarrow.Table, places: NDArray[np.int64], brokers: Collection[str]
+) -> list[Gone]:
     """Return the brokers that a producer sent to and at times could not reach."""
-    texts = [text for text in table.column("gone").unique().to_pylist() if text]
-    if not texts:
-        return []
-    names = map(_GONE.decode, texts)
-    return gone_near(names, set(map(str, table.column("broker").unique().to_pylist())))
+    texts = [text for text in table.column("gone").take(places).unique().to_pylist() if text]
+    return gone_near(map(_GONE.decode, texts), set(brokers)) if texts else []
 
 
 _GONE = msgspec.json.Decoder(list[Gone])

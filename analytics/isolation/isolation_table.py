@@ -167,9 +167,16 @@ COLUMNS_OF: Mapping[str, tuple[TableColumn, ...]] = {
     SETTING: SETTING_COLUMNS,
 }
 KIND = TableColumn("kind", "string", "", "which table the row is of")
-ALL_COLUMNS: tuple[TableColumn, ...] = (
+_KEY = TableColumn("key", "int", "", "number of the message, which its `unique_key` replaces")
+FOLDED_COLUMNS: tuple[TableColumn, ...] = (
     KIND,
-    *{column.name: column for table in COLUMNS_OF.values() for column in table}.values(),
+    _KEY,
+    *{
+        column.name: column
+        for table in COLUMNS_OF.values()
+        for column in table
+        if column.name != "unique_key"
+    }.values(),
 )
 """Columns of all tables, each once."""
 
@@ -214,7 +221,7 @@ def isolation_rows(assumed: Assumed) -> Callable[[pyarrow.Table], pyarrow.Table]
 
     def rows(table: pyarrow.Table) -> pyarrow.Table:
         of_all = [r for producer in producers_in(table) for r in _Rows(producer, assumed).rows()]
-        return arrow_rows(of_all, ALL_COLUMNS)
+        return arrow_rows(of_all, FOLDED_COLUMNS)
 
     return rows
 
@@ -223,7 +230,7 @@ class _Rows:
     """The rows of one producer."""
 
     def __init__(self, one: OneProducer, assumed: Assumed) -> None:
-        self._table = one.rows
+        self._one = one
         self._producer = producer = one.attempts
         self._who: IsolationRow = {name: self._first(name) for name in WHO}
         digits = self._who["process"]
@@ -261,16 +268,15 @@ class _Rows:
                 yield {KIND.name: kind, **self._who, "strategy": self._verdict.state, **row}
 
     def _first(self, name: str) -> object:
-        value: object = self._table.column(name)[0].as_py()
-        return value
+        return self._one.value(name, 0)
 
     def _connects_failed(self) -> int | None:
         known = self._first("gone") is not None
         return sum(outage.connects for outage in self._gone) if known else None
 
     def _seen(self, index: int) -> IsolationRow:
-        names = ("unique_key", "capture", "request_packet")
-        return {name: self._table.column(name)[index].as_py() for name in names}
+        names = (_KEY.name, "capture", "request_packet")
+        return {name: self._one.value(name, index) for name in names}
 
     def _clipped(self, window: Window) -> int:
         return max(min(window.end, self._last) - window.start, 0)
@@ -326,7 +332,7 @@ class _Rows:
                 "broker": window.broker,
                 "time": int(self._producer.begin[index]),
                 "topic": self._producer.topic[index],
-                "attempt": self._table.column("attempt")[index].as_py(),
+                "attempt": self._one.value("attempt", index),
                 "outcome": self._producer.outcome[index],
                 "why": REASONS[why],
                 "window_start": window.start,

@@ -17,10 +17,10 @@ from dissectors.quantities import counted
 from ..isolation import strategy_replay as isolation
 from ..isolation.isolation_input import NUMBER, WHO
 from ..isolation.isolation_table import (
-    ALL_COLUMNS,
     BROKER,
     BROKER_COLUMNS,
     COLUMNS_OF,
+    FOLDED_COLUMNS,
     KIND,
     PRODUCER,
     PRODUCER_COLUMNS,
@@ -38,7 +38,7 @@ from ..sends.broker_names import BROKER_NAMES, with_names
 from ..sends.hops import RELAYS
 from ..sends.sends import connect_failures
 from ..sends.stitched import STITCHED, Stitched, stitched
-from ..sends.strategy_events import events
+from ..sends.strategy_events import events, with_unique_keys
 from ..sends.suspects import SUSPECTS
 from ..sends.unavailable import BUCKET, UNAVAILABLE, failed_connects, gone_by_time
 from ..sql.relation import Relation
@@ -244,7 +244,8 @@ def _rows(
     """Return the rows of the tables in `_KINDS`."""
     sent = events(stitch, timeout_us)
     seen = _with_connects(report_input, sent, stitch).adding({"producer": NUMBER})
-    return report_input.kept.by_group(seen, "producer", fold, ALL_COLUMNS)
+    rows = report_input.kept.by_group(seen, "producer", fold, FOLDED_COLUMNS)
+    return report_input.kept.frame(with_unique_keys(rows, stitch))
 
 
 def _with_connects(report_input: ReportInput, events: Relation, stitch: Stitched) -> Relation:

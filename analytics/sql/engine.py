@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..schema import Described, arrow_schema_of
 from .relation import Relation
@@ -97,7 +97,7 @@ def made_by_group(
         yield from make(pyarrow.concat_tables(held)).to_batches()
 
 
-def _last_group(keys: pyarrow.Array) -> int:
+def _last_group(keys: pyarrow.Array[Any]) -> int:
     """Return where the last group of sorted keys begins, which may go on in the next batch."""
     last = keys[-1]
     return bisect_left(range(len(keys)), True, key=lambda place: keys[place] == last)

@@ -15,8 +15,9 @@ from replay.fault import FaultSettings
 BASE = 1_795_000_000_000_000
 SECOND = 1_000_000
 _TEXTS = ("client", "process", "group", "topic", "broker", "last_broker", "outcome", "cause")
-_MORE = ("unique_key", "language", "version_name", "capture", "gone")
+_MORE = ("language", "version_name", "capture", "gone")
 _NUMBERS = (
+    "key",
     "begin",
     "end",
     "attempt",
@@ -46,7 +47,7 @@ def attempt(second: float, broker: str = "a", outcome: str = words.STORED, **val
         "begin": begin,
         "end": None if outcome == words.UNKNOWN else begin + 2000,
         "attempt": 1,
-        "unique_key": f"K{second}",
+        "key": int(second * 10),
         "language": "JAVA",
         "version_name": "V5_3_3",
         "capture": "c",
@@ -78,7 +79,7 @@ def test_rows_need_not_come_by_time() -> None:
 
 def test_a_window_names_the_attempt_that_opened_it() -> None:
     (window,) = tables([attempt(0), refused(5), attempt(30, "b")])["window"]
-    assert (window["unique_key"], window["request_packet"]) == ("K5", 50)
+    assert (window["key"], window["request_packet"]) == (50, 50)
     assert (window["cause"], window["length_us"], window["open"]) == (
         words.REFUSED,
         10 * SECOND,
@@ -137,7 +138,7 @@ def test_all_attempts_at_isolated_brokers_are_counted_and_the_first_listed() -> 
     assert found["producer"][0]["to_isolated"] == MOST_SENDS + 5
     assert found["producer"][0]["not_followed"] == MOST_SENDS + 5
     assert len(found["send"]) == MOST_SENDS
-    assert found["send"][0]["unique_key"] == "K6.0"
+    assert found["send"][0]["key"] == 60
 
 
 def test_a_producer_without_answers_has_no_windows() -> None:
