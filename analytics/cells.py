@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MANIFEST: Final = "cells.json"
 FORMAT: Final = "rmqtool-cells"
-VERSION: Final = 2
+VERSION: Final = 3
 """Increment when cells change: other versions are refused."""
 KIND: Final = "folder of cells"
 _TEMPORARY: Final = ".cells-"

@@ -210,7 +210,7 @@ def _about(lines: LineRows, source: str) -> str:
 
 
 def _has_rows(report_input: ReportInput) -> bool:
-    return bool(report_input.kept.rows(report_input.exchanges.limited(1)).num_rows)
+    return bool(report_input.kept.rows(report_input.exchanges.select("status").limited(1)).num_rows)
 
 
 def count_of(tables: Tables) -> int:

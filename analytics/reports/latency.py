@@ -2,8 +2,8 @@
 
 Rules: latency is measured at the capture, from the packet that completed the request to the one
 that completed the response. Long polls are never mixed with calls. The exchanges are counted twice,
-by operation, broker and client (`_cells`) and over time (`_windows`); most tables derive from
-these, all percentiles in one query. The network's part: `analytics.reports.latency_network`.
+by operation, broker and client (`_counts_by`) and over time; most tables derive from these, all
+percentiles in one query. The network's part: `analytics.reports.latency_network`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial, reduce
+from typing import NamedTuple
 
 from dissectors.quantities import counted
 from dissectors.times import text_of_time
@@ -22,10 +23,10 @@ from ..sends.broker_names import BROKER_NAMES, ROUTES, broker_names, with_names
 from ..sends.hops import RELAYS, relays
 from ..sends.suspects import SUSPECTS
 from ..sends.unavailable import UNAVAILABLE, failed_connects
-from ..sql.expressions import place_of, ranked_by, texts, total_of, whole_of
-from ..sql.percentiles import percentiles, power_below, with_bucket
+from ..sql.expressions import number_of, place_of, ranked_by, texts, total_of, whole_of
+from ..sql.percentiles import lowest_of, percentiles, power_below, with_bucket
 from ..sql.relation import Relation
-from ..sql.windows import span_of, usual_of, window_of
+from ..sql.windows import span_of, usual_of, window_of, with_window
 from . import latency_network
 from .in_flight import in_flight, of_brokers
 from .latency_tables import (
@@ -67,16 +68,36 @@ _KEY_TYPES = {
     "window_us": "bigint",
 }
 _VALUES = {
-    **dict.fromkeys(("exchanges", "total_us", "bytes"), "sum"),
+    **dict.fromkeys(("exchanges", "values", "total_us", "bytes"), "sum"),
     **dict.fromkeys(("smallest_us", "first"), "min"),
     **dict.fromkeys(("largest_us", "code", "last"), "max"),
 }
-CELLS = CellTable("latency", ("bucket", *_KEYS, "outcome"), _VALUES)
-CELLS_OVER_TIME = CellTable("latency_over_time", ("bucket", *_WINDOW_KEYS, "outcome"), _VALUES)
+_OF_BUCKET = {"values": "sum", "time": "min"}
+_OF_ID = ("bucket", *_OF_BUCKET)
+"""Columns of buckets besides the `id` of their cell."""
+CELLS = CellTable("latency", (*_KEYS, "outcome"), _VALUES)
+BUCKETS = CellTable("latency_buckets", (*CELLS.keys, "bucket"), _OF_BUCKET)
+CELLS_OVER_TIME = CellTable("latency_over_time", (*_WINDOW_KEYS, "outcome"), _VALUES)
+BUCKETS_OVER_TIME = CellTable(
+    "latency_buckets_over_time", (*CELLS_OVER_TIME.keys, "bucket"), _OF_BUCKET
+)
 _COUNTED = ("answered", "failed", "not_durable", "no_response", "unknown", "withdrawn", "oneway")
 _SUMS = ("exchanges", *_COUNTED, "bytes")
-_NUMBERS = ("bucket", "values", "total_us", "smallest_us", "largest_us", *_SUMS)
+_NUMBERS = ("id", "values", "total_us", "smallest_us", "largest_us", *_SUMS)
 """Columns of cells to sum, or to compute percentiles from."""
+
+
+class _Counts(NamedTuple):
+    """Exchanges counted by some columns and outcome, and their latencies by bucket."""
+
+    cells: Relation
+    """one row per combination, with `id`; or several, if windows were merged"""
+    buckets: Relation
+    """one row per combination (`id`) and `bucket`, with `values` and the first `time`"""
+
+    def placed(self, *columns: str) -> Relation:
+        """Return the buckets with columns of the cells."""
+        return self.buckets.join(self.cells.select_distinct("id", *columns), ["id"])
 
 
 def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:
@@ -85,34 +106,36 @@ def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Rel
     wanted = names_of_tables if options.tables is None else names_of_tables & options.tables
     seen = _seen(report_input)
     limit_us = None if options.slo is None else options.slo.latency_us
-    cells = _counted(report_input.kept.cells(CELLS, lambda: _cells(seen, _KEYS, limit_us)))
+    counts = _counts(report_input, seen, limit_us)
+    cells = counts.cells
     names = broker_names(report_input, lambda: cells)
     made: dict[str, Callable[[], Relation]] = {
         RELAYED.name: lambda: relays(report_input),
-        HISTOGRAM.name: lambda: _histogram(cells, seen),
+        HISTOGRAM.name: lambda: _histogram(counts, seen),
         SLOWEST.name: lambda: latency_network.slowest(
             report_input,
             names,
             options.slowest,
-            _least_of_slowest(report_input, cells, options.slowest),
+            _least_of_slowest(report_input, counts, options.slowest),
         ),
     }
     whole_us, calls_us = _spans_of(report_input, cells)
     length = options.window_us or window_of(calls_us)
     windows = None
     if not wanted.isdisjoint((OVER_TIME.name, HEAT.name, SLO_OVER_TIME.name)):
-        windows = report_input.kept.frame(_windows(report_input, seen, names, length, limit_us))
-        made[HEAT.name] = partial(_coarse, windows, _PER_WINDOW)
+        windows = _windows(report_input, seen, names, length, limit_us)
+        made[HEAT.name] = lambda: _coarse(windows.placed(*_PER_WINDOW), _PER_WINDOW)
     if options.slo is not None:
         budget = options.slo.budget
         made[SLO.name] = lambda: _slo(with_names(cells, names), ("operation", "broker"), budget)
         if windows is not None:
-            made[SLO_OVER_TIME.name] = partial(_slo_over_time, windows, budget)
+            made[SLO_OVER_TIME.name] = partial(_slo_over_time, windows.cells, budget)
     chosen = [name for name in _GROUPED if name in wanted]
     if windows is not None and OVER_TIME.name in chosen:
         chosen.append(_ALL_WINDOWS)
     if chosen:
-        rows_of_tables = _tables(with_names(cells, names), windows, whole_us, chosen)
+        named = counts._replace(cells=with_names(cells, names))
+        rows_of_tables = _tables(named, windows, whole_us, chosen)
         tables = report_input.kept.frame(rows_of_tables)
         for name in chosen:
             made[name] = partial(report_input.kept.part, tables, _TABLE, name)
@@ -140,10 +163,9 @@ def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Rel
 
 def operations(report_input: ReportInput) -> Relation:
     """Return only the table `OPERATIONS`."""
-    cells = _counted(report_input.kept.cells(CELLS, lambda: _cells(_seen(report_input), _KEYS)))
-    span = _spans_of(report_input, cells)[0]
-    names = broker_names(report_input, lambda: cells)
-    return _operations(cells, _tables(with_names(cells, names), None, span, [OPERATIONS.name]))
+    counts = _counts(report_input, _seen(report_input))
+    span = _spans_of(report_input, counts.cells)[0]
+    return _operations(counts.cells, _tables(counts, None, span, [OPERATIONS.name]))
 
 
 def _operations(cells: Relation, by_operation: Relation) -> Relation:
@@ -188,18 +210,30 @@ def _seen(report_input: ReportInput) -> Relation:
     return with_bucket(requests, "latency_us")
 
 
-def _cells(seen: Relation, keys: Sequence[str], limit_us: int | None = None) -> Relation:
-    """Return one row per combination of `keys`, bucket, and outcome: one pass over the exchanges.
+def _counts(report_input: ReportInput, seen: Relation, limit_us: int | None = None) -> _Counts:
+    """Return the exchanges counted by `_KEYS`."""
+    number = {"id": number_of(CELLS.keys)}
+    cells = report_input.kept.cells(CELLS, lambda: _cells(seen, CELLS.keys, limit_us))
+    if report_input.kept.counted is None:
+        buckets = report_input.kept.frame(_buckets(seen.adding(number), ("id",)))
+    else:  # what is written must not depend on the engine's numbers
+        found = report_input.kept.cells(BUCKETS, lambda: _buckets(seen, CELLS.keys))
+        buckets = found.adding(number).select("id", *_OF_ID)
+    return _Counts(_with_outcomes(cells).adding(number), buckets)
 
-    The bucket comes first, because groups that share a slot of Spark's hash map are compared by it.
+
+def _cells(seen: Relation, keys: Sequence[str], limit_us: int | None = None) -> Relation:
+    """Return one row per combination of `keys`: one pass over the exchanges.
+
     Grouping by outcome saves a counter per kind of outcome and exchange. If `limit_us` is given,
     `within` counts the exchanges that took at most that long.
     """
     within = {} if limit_us is None else {"within": f"count_if(latency_us <= {limit_us}L)"}
     return seen.grouped(
-        ["bucket", *keys, "outcome"],
+        keys,
         {
             "exchanges": "count(*)",
+            "values": "count(latency_us)",
             "total_us": total_of("latency_us"),
             "smallest_us": "min(latency_us)",
             "largest_us": "max(latency_us)",
@@ -212,10 +246,20 @@ def _cells(seen: Relation, keys: Sequence[str], limit_us: int | None = None) -> 
     )
 
 
-def _counted(cells: Relation) -> Relation:
+def _buckets(seen: Relation, keys: Sequence[str]) -> Relation:
+    """Return how many exchanges of each combination of `keys` are in each bucket.
+
+    A pass of its own: grouped by the columns of cells and buckets, there are almost as many
+    groups as exchanges, each with all sums.
+    """
+    return seen.where("bucket is not null").grouped(
+        ("bucket", *keys), {"values": "count(*)", "time": "min(time)"}
+    )
+
+
+def _with_outcomes(cells: Relation) -> Relation:
     """Return cells with a count for each outcome."""
-    counts = derived.counted_by_outcome(*_COUNTED)
-    return cells.adding({**counts, "values": "if(bucket is null, 0L, exchanges)"})
+    return cells.adding(derived.counted_by_outcome(*_COUNTED))
 
 
 def _spans_of(report_input: ReportInput, cells: Relation) -> tuple[int | None, int | None]:
@@ -231,15 +275,15 @@ def _spans_of(report_input: ReportInput, cells: Relation) -> tuple[int | None, i
     return whole, calls
 
 
-def _least_of_slowest(report_input: ReportInput, cells: Relation, count: int) -> int | None:
+def _least_of_slowest(report_input: ReportInput, counts: _Counts, count: int) -> int | None:
     """Return a latency that the slowest `count` calls reach, and few others, or None.
 
     Sorting all exchanges of a large input takes longer than a query of their cells.
     """
-    calls = cells.where("bucket is not null and answered > 0 and not long_poll")
-    by_bucket = calls.grouped(("bucket",), {"calls": "sum(answered)", "least": "min(smallest_us)"})
-    rows = report_input.kept.rows(by_bucket)
-    columns = (rows.column(name).to_pylist() for name in rows.column_names)
+    calls = counts.placed("answered", "long_poll").where("answered > 0 and not long_poll")
+    by_bucket = calls.grouped(("bucket",), {"calls": "sum(values)"})
+    rows = report_input.kept.rows(by_bucket.adding({"least": lowest_of("bucket")}))
+    columns = (rows.column(name).to_pylist() for name in ("bucket", "calls", "least"))
     least = None
     for _, calls_there, smallest in sorted(zip(*columns, strict=True), reverse=True):
         if count <= 0:
@@ -251,16 +295,25 @@ def _least_of_slowest(report_input: ReportInput, cells: Relation, count: int) ->
 
 def _windows(
     report_input: ReportInput, seen: Relation, names: Relation, length_us: int, limit_us: int | None
-) -> Relation:
-    """Return one row per window, broker, and bucket, without long polls: a separate pass.
-
-    Combined with all other columns there would be about as many cells as exchanges.
-    """
-    cells = report_input.kept.cells_over_time(
-        *(CELLS_OVER_TIME, seen.where("not long_poll"), length_us),
-        lambda windowed: _cells(windowed, _WINDOW_KEYS, limit_us),
+) -> _Counts:
+    """Return the exchanges counted by window and broker, without long polls."""
+    calls = seen.where("not long_poll")
+    kept, number = report_input.kept, {"id": number_of(CELLS_OVER_TIME.keys)}
+    cells = kept.cells_over_time(
+        *(CELLS_OVER_TIME, calls, length_us),
+        lambda windowed: _cells(windowed, CELLS_OVER_TIME.keys, limit_us),
     )
-    return with_names(_counted(cells), names)
+    if kept.counted is None:
+        windowed = with_window(calls, "time", length_us).adding(number)
+        buckets = kept.frame(_buckets(windowed, ("id",)))
+    else:
+        found = kept.cells_over_time(
+            *(BUCKETS_OVER_TIME, calls, length_us),
+            lambda windowed: _buckets(windowed, CELLS_OVER_TIME.keys),
+        )
+        buckets = found.adding(number).select("id", *_OF_ID)
+    named = kept.frame(with_names(_with_outcomes(cells).adding(number), names))
+    return _Counts(named, buckets)
 
 
 def _slo(cells: Relation, keys: Sequence[str], budget: str) -> Relation:
@@ -295,23 +348,28 @@ def _slo_over_time(windows: Relation, budget: str) -> Relation:
 
 
 def _tables(
-    cells: Relation, windows: Relation | None, span: int | None, chosen: Sequence[str]
+    counts: _Counts, windows: _Counts | None, span: int | None, chosen: Sequence[str]
 ) -> Relation:
     """Return the rows of all grouped tables, with the table name: one pass over the cells."""
     keys = sorted({key for name in chosen for key in _GROUPED[name]})
-    parts = [
-        relation.select(
-            f"explode(array({', '.join(_key_of(name, keys) for name in of)})) as _key", *_NUMBERS
-        )
-        for relation, of in (
-            (cells, [name for name in chosen if name not in _BY_TIME]),
+    sources = [
+        (source, of)
+        for source, of in (
+            (counts, [name for name in chosen if name not in _BY_TIME]),
             (windows, [name for name in chosen if name in _BY_TIME]),
         )
-        if relation is not None and of
+        if source is not None and of
     ]
-    keyed = reduce(lambda first, second: first.union(second), parts)
+    parts = [
+        source.cells.select(
+            f"explode(array({', '.join(_key_of(name, keys) for name in of)})) as _key", *_NUMBERS
+        )
+        for source, of in sources
+    ]
+    buckets = [source.buckets.select("id", "bucket", "values") for source, _ in sources]
+    keyed, all_buckets = (reduce(Relation.union, some) for some in (parts, buckets))
     all_groups = keyed.select(*(f"_key.`{key}` as `{key}`" for key in (_TABLE, *keys)), *_NUMBERS)
-    rows = percentiles(all_groups, [_TABLE, *keys], [*_SUMS, "total_us"])
+    rows = percentiles(all_groups, [_TABLE, *keys], [*_SUMS, "total_us"], all_buckets)
     by_time = "exchanges * 1000000 / window_us" if "window_us" in keys else "null"
     whole = "cast(null as double)" if span is None else f"try_divide(exchanges * 1000000, {span}L)"
     return rows.adding(
@@ -334,11 +392,11 @@ def _key_of(name: str, keys: Sequence[str]) -> str:
     return f"named_struct('{_TABLE}', '{name}', {', '.join(typed)})"
 
 
-def _histogram(cells: Relation, seen: Relation) -> Relation:
+def _histogram(counts: _Counts, seen: Relation) -> Relation:
     """Return the buckets of each operation, with the packets of the first exchange in each."""
     keys = ["operation", "long_poll"]
-    whole = cells.grouped(keys, {"_all": "sum(values)"})
-    buckets = _coarse(cells, keys).join(whole, keys, small=True)
+    whole = counts.cells.grouped(keys, {"_all": "sum(values)"})
+    buckets = _coarse(counts.placed(*keys), keys).join(whole, keys, small=True)
     wanted = buckets.select("operation as _operation", "from_us", "below_us", "time as _time")
     within = f"(latency_us < below_us or from_us >= {2**62}L)"
     of_bucket = f"operation = _operation and greatest(latency_us, 0L) >= from_us and {within}"
@@ -353,11 +411,10 @@ def _histogram(cells: Relation, seen: Relation) -> Relation:
     )
 
 
-def _coarse(cells: Relation, keys: Sequence[str]) -> Relation:
+def _coarse(buckets: Relation, keys: Sequence[str]) -> Relation:
     """Return the answered exchanges of each group by powers of two, which no bucket straddles."""
-    known = cells.where("bucket is not null")
-    powers = known.adding({"from_us": power_below("bucket")})
-    counted = powers.grouped([*keys, "from_us"], {"exchanges": "sum(values)", "time": "min(first)"})
+    powers = buckets.adding({"from_us": power_below("bucket")})
+    counted = powers.grouped([*keys, "from_us"], {"exchanges": "sum(values)", "time": "min(time)"})
     # the largest power of two in 64 bits
     above = f"if(from_us >= {2**62}L, {2**63 - 1}L, greatest(from_us * 2, 1L))"
     return counted.adding({"below_us": above})
@@ -471,7 +528,14 @@ REPORT = Report(
     ),
     notes=report_notes,
     shares=(BROKER_NAMES, UNAVAILABLE, RELAYS, SUSPECTS),
-    cells=(CELLS, CELLS_OVER_TIME, latency_network.SLOWEST_CELLS, ROUTES),
+    cells=(
+        CELLS,
+        BUCKETS,
+        CELLS_OVER_TIME,
+        BUCKETS_OVER_TIME,
+        latency_network.SLOWEST_CELLS,
+        ROUTES,
+    ),
     additive=frozenset(
         table.name
         for table in (TOTAL, OPERATIONS, BROKERS, GROUPS, OVER_TIME, HISTOGRAM, HEAT, SLOWEST)

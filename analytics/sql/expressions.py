@@ -55,6 +55,15 @@ def place_of(*columns: str) -> str:
     return f"named_struct({', '.join(fields)})"
 
 
+def number_of(columns: Iterable[str]) -> str:
+    """Return, as SQL, a number for the values of columns: grouping by it is faster than by texts.
+
+    Spark's hash skips nulls, so a flag precedes each column. Two rows of other values may have one
+    number; what is computed by it must notice that.
+    """
+    return f"xxhash64({', '.join(f'`{name}` is null, `{name}`' for name in columns)})"
+
+
 def names_of(column: str, most: int) -> str:
     """Return, as SQL, the distinct sorted values of a column, at most `most`."""
     return f"slice(array_sort(collect_set({column})), 1, {most})"

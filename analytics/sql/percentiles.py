@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from dissectors.histogram import SUB_BITS
 
-from .expressions import ratio_of
+from .expressions import number_of, ratio_of
 from .relation import Relation
 
 _EXACT = 1 << (SUB_BITS + 1)
@@ -48,6 +48,13 @@ def power_below(bucket: str) -> str:
     return f"case when {bucket} < 1 then 0L {small} else shiftleft({_PER_POWER}L, {shift}) end"
 
 
+def lowest_of(bucket: str) -> str:
+    """Return, as SQL, the smallest value of a bucket; null for that of 0 and negative numbers."""
+    shift = f"cast(shiftright({bucket}, {SUB_BITS}) - 1 as int)"
+    low = f"shiftleft(({bucket} & {_PER_POWER - 1}) | {_PER_POWER}, {shift})"
+    return f"case when {bucket} < {_EXACT} then nullif({bucket}, 0L) else {low} end"
+
+
 def middle_of(bucket: str) -> str:
     """Return, as SQL, the middle value of a bucket: `dissectors.histogram.middle_of`."""
     shift = f"cast(shiftright({bucket}, {SUB_BITS}) - 1 as int)"
@@ -63,46 +70,61 @@ def _rank_of(percent: float) -> str:
     return f"(_all * {round(percent * 10)}L + 999) div 1000"
 
 
-def percentiles(cells: Relation, keys: Sequence[str], sums: Sequence[str] = ()) -> Relation:
+def percentiles(
+    cells: Relation, keys: Sequence[str], sums: Sequence[str] = (), buckets: Relation | None = None
+) -> Relation:
     """Return a row for each group of `keys`: the percentiles and additional sums.
 
-    `cells` has `bucket` (null: cells without a value), `values` (count), `total_us`, `smallest_us`,
-    `largest_us`, and the columns in `sums`, which are added up. The result has `values`, `mean_us`,
-    `max_us`, those columns, `PERCENTILES`, and mean and standard deviation of the buckets,
-    `bucket_mean` and `bucket_sd`; null for a group without values.
+    `cells` has `values` (count), `total_us`, `smallest_us`, `largest_us`, and the columns in
+    `sums`, which are added up; and `bucket` (null: cells without a value), or `id`: then `buckets`
+    has `id`, `bucket`, and `values`. The result has `values`, `mean_us`, `max_us`, those columns,
+    `PERCENTILES`, and mean and standard deviation of the buckets, `bucket_mean` and `bucket_sd`;
+    null for a group without values.
     """
-    added = ("values", "total_us", *(name for name in sums if name != "total_us"))
-    cells = cells.grouped(  # far fewer rows to sort
-        [*keys, "bucket"],
-        {
-            **{name: f"sum(`{name}`)" for name in added},
-            "smallest_us": "min(smallest_us)",
-            "largest_us": "max(largest_us)",
-        },
+    number = {"_group": number_of(keys)}
+    if buckets is None:
+        placed = cells.where("bucket is not null").adding(number)
+    else:
+        placed = buckets.join(cells.adding(number).select_distinct("id", "_group"), ["id"])
+    counts = placed.grouped(("_group", "bucket"), {"values": "sum(values)"})
+    ranked = counts.select(
+        *("_group", "bucket", "values"),
+        "sum(values) over (partition by _group order by bucket range unbounded preceding)"
+        " as _below",
+        "sum(values) over (partition by _group) as _all",
+        f"{middle_of('bucket')} as _middle",
     )
-    quoted = ", ".join(f"`{key}`" for key in keys)
-    group = f"partition by {quoted}" if keys else "partition by 1"
-    counted = cells.select(
-        "*",
-        f"sum(values) over ({group} order by bucket range unbounded preceding) as _below",
-        f"sum(values) over ({group}) as _all",
-        f"case when bucket is not null then {middle_of('bucket')} end as _middle",
-    )
-    result = counted.grouped(
-        keys,
+    found = ranked.grouped(
+        ("_group",),
         {
-            "_values": "sum(values)",
+            "_found": "sum(values)",
             "_buckets": "cast(sum(bucket * values) as double)",
             "_squares": "cast(sum(bucket * bucket * values) as double)",
-            "mean_us": ratio_of("sum(total_us)", "sum(values)"),
-            "_smallest": "min(smallest_us)",
-            "max_us": "max(largest_us)",
-            **{name: f"sum({name})" for name in sums},
             **{
                 f"_{name}": f"min(if(_below >= {_rank_of(percent)}, _middle, null))"
                 for name, percent in PERCENTILES
             },
         },
+    )
+    groups = cells.grouped(
+        keys,
+        {
+            "_values": "sum(values)",
+            "mean_us": ratio_of("sum(total_us)", "sum(values)"),
+            "_smallest": "min(smallest_us)",
+            "max_us": "max(largest_us)",
+            **{name: f"sum({name})" for name in sums},
+        },
+    )
+    # two groups of one number have the values of both there, and no percentiles
+    result = groups.adding(number).join(
+        found,
+        "one._group = other._group and _values = _found",
+        "left",
+        select=(
+            *(f"one.`{name}`" for name in groups.columns),
+            *(f"other.`{name}`" for name in found.columns if name != "_group"),
+        ),
     )
     return result.select(
         *(f"`{key}`" for key in keys),
