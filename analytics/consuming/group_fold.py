@@ -15,6 +15,7 @@ from ..diagnosis.problem import Evidence
 from ..diagnosis.rules.consumers.inconsistent_subscription import SubscriptionFold, subscribed_text
 from .group_items import (
     BEAT,
+    CLAIMED,
     COMMITTED,
     ENDED,
     LEFT,
@@ -85,6 +86,9 @@ class GroupFold:
             self._members.pulled(event)
             self._ownership.pull(event)
             self._pulls_and_locks.pull(event)
+            return
+        if kind == CLAIMED:
+            self._ownership.claim(event)
             return
         self._members.add(event)
         if kind == COMMITTED:

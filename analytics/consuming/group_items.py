@@ -34,6 +34,7 @@ from ..diagnosis.keys import joined_key
 from ..diagnosis.rules.consumers.consumer_lag import COMMIT
 from ..diagnosis.rules.consumers.inconsistent_subscription import STOPS
 from ..diagnosis.rules.consumers.orderly_lock_lost import LOCK
+from ..diagnosis.rules.consumers.queue_pulls import CLAIM
 from ..diagnosis.rules.consumers.rebalance_storm import CHANGED
 from ..diagnosis.rules.consumers.rebalance_storm import MEMBERS as LISTS
 from ..inputs.rows import json_text_of
@@ -44,10 +45,13 @@ UNLOCK: Final = int(RequestCode.UNLOCK_BATCH_MQ)
 RESET: Final = int(RequestCode.RESET_CONSUMER_CLIENT_OFFSET)
 REQUESTED_OF_CLIENTS: Final = frozenset((CHANGED, RESET))
 """requests of a broker to a client"""
-REQUESTS: Final = FETCHES | REQUESTED_OF_CLIENTS | {HEARTBEAT, STOPS, LISTS, LOCK, UNLOCK, COMMIT}
+REQUESTS: Final = (
+    FETCHES | REQUESTED_OF_CLIENTS | {HEARTBEAT, STOPS, LISTS, LOCK, UNLOCK, CLAIM, COMMIT}
+)
 
-BEAT, LEFT, NOTIFIED, LISTED, LOCKED, UNLOCKED, PULL, COMMITTED, MOVED = (
-    *("beat", "left", "told", "listed", "locked", "unlocked", "pull", "committed", "moved"),
+BEAT, LEFT, NOTIFIED, LISTED, LOCKED, UNLOCKED, CLAIMED, PULL, COMMITTED, MOVED = (
+    *("beat", "left", "told", "listed", "locked", "unlocked", "claimed", "pull", "committed"),
+    "moved",
 )
 OPENED, ENDED = "opened", "ended"
 _KINDS: Final = {
@@ -57,6 +61,7 @@ _KINDS: Final = {
     LISTS: LISTED,
     LOCK: LOCKED,
     UNLOCK: UNLOCKED,
+    CLAIM: CLAIMED,
     COMMIT: COMMITTED,
     RESET: MOVED,
     **dict.fromkeys(FETCHES, PULL),

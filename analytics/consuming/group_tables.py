@@ -133,7 +133,7 @@ ODD: Final = ReportTable(
             "",
             (
                 "`nobody pulled` (between two clients, or never), or `two clients pulled` "
-                "(alternating three times within a minute)"
+                "(each again after the other, without taking the queue over)"
             ),
         ),
         TableColumn("clients", "list", "", "clients before and after, or both clients"),

@@ -1,20 +1,26 @@
 """Queue ownership of a group over time, and offset jumps.
 
-A long poll still open when another client starts pulling is not a second reader: a queue has two
-readers only if both keep sending requests in turn.
+Which queues two clients pulled in turn, or none pulled, is what the rules of `diagnose` find as
+well: `QueuePulls`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import pairwise
 from typing import Final
 
 import msgspec
 
-from dissectors.remoting.codes import ResponseCode
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.row_facts.ext_fields import POPS
 
 from ..diagnosis.rules.consumers.offset_moved import MOVED as OFFSET_MOVED
+from ..diagnosis.rules.consumers.queue_pulls import (
+    PAUSE_NS,
+    QueuePlace,
+    QueuePulls,
+    waits_until,
+)
 from .group_items import GroupEvent
 from .known import Known
 
@@ -23,16 +29,8 @@ MAX_QUEUES: Final = 4096
 MAX_STRETCHES: Final = 20_000
 MAX_JUMPS: Final = 20_000
 MICRO: Final = 1000
-PAUSE_NS: Final = 60_000_000_000
-"""idle time after which a client no longer owns a queue: long polls end after 30 s"""
-TURNS: Final = 3
-"""alternations between two clients that prove sharing: a handed-over queue changes once"""
-MAX_SHARED: Final = 256
-SHORT_NS: Final = 1_000_000_000
-"""idle time of a queue that a handover may take"""
 _MOVED_NAME: Final = ResponseCode(OFFSET_MOVED).name
-Place = tuple[str, str, int]
-"""(topic, broker, queue)"""
+_POP_NAMES: Final = frozenset(RequestCode(code).name for code in POPS)
 
 
 class Holder(msgspec.Struct, gc=False):
@@ -50,14 +48,8 @@ class Holder(msgspec.Struct, gc=False):
     next_offset: int | None = None
     waits: bool = False
     """its last pull is unanswered"""
-
-
-class SharedQueue(msgspec.Struct, gc=False):
-    """A period in which two clients pulled a queue."""
-
-    clients: set[str]
-    first: int
-    last: int
+    claimed: bool = False
+    """it claimed the queue again after its last pull"""
 
 
 class _Queue(msgspec.Struct, gc=False):
@@ -65,11 +57,6 @@ class _Queue(msgspec.Struct, gc=False):
     past: list[Holder] = []
     latest: str = ""
     """client of the latest request"""
-    endpoint: str = ""
-    """its `address:port`, because two clients may share an id"""
-    switches: list[tuple[int, str, str]] = []
-    """last few switches: (time, previous `address:port`, next `address:port`)"""
-    shared: list[SharedQueue] = []
     expected: int | None = None
     """expected offset of the next pull"""
     retried: int | None = None
@@ -86,12 +73,18 @@ class QueueOwnership:
         self._known = known
         self._moved = moved
         self._broadcast = group in known.context.broadcasting
-        self._queues: dict[Place, _Queue] = {}
+        self._queues: dict[QueuePlace, _Queue] = {}
+        self._pulls = QueuePulls()
         self._stretches = 0
         self._jumps: Rows = []
         self._ended: dict[str, list[int]] = {}
         """client -> times at which its membership ended, ns"""
-        self.left_out = 0
+        self._left_out = 0
+
+    @property
+    def left_out(self) -> int:
+        """Number of events that are in no table because of a limit."""
+        return self._left_out + self._pulls.left_out
 
     def ended(self, client: str, time: int) -> None:
         """Record that a client left the group."""
@@ -101,13 +94,18 @@ class QueueOwnership:
         """Add a pull of a queue; POP has no queue and is skipped."""
         if event.queue is None or event.queue < 0 or event.topic is None:
             return
+        if event.operation not in _POP_NAMES:
+            pulls = self._pulls.of(event.topic, event.address, event.queue, event.endpoint)
+            if pulls is not None:
+                pulls.add(event.time, event.answered)
         queue = self._queue(event)
         if queue is None:
             return
         holder = queue.now.get(event.client)
-        sharing = self._switch(queue, event)
-        paused = holder is not None and event.time - holder.until > PAUSE_NS
-        if holder is not None and (paused or (queue.latest != event.client and not sharing)):
+        if holder is not None and (
+            event.time - holder.until > PAUSE_NS
+            or (holder.claimed and queue.latest != event.client)
+        ):
             queue.past.append(queue.now.pop(event.client))
             holder = None
         if holder is None:
@@ -115,38 +113,22 @@ class QueueOwnership:
         if holder is not None:
             holder.last = event.time
             holder.until = max(holder.until, event.answered or event.time)
-            holder.waits = event.answered is None
+            holder.waits, holder.claimed = event.answered is None, False
             holder.pulls += 1
             holder.messages += event.messages or 0
             holder.next_offset = event.following or holder.next_offset
         self._check_offset(queue, event)
 
-    def _switch(self, queue: _Queue, event: GroupEvent) -> bool:
-        """Record the pulling client; return whether two clients pull in turn."""
-        before, queue.endpoint = queue.endpoint, event.endpoint
-        if before in ("", event.endpoint):
-            last = queue.shared[-1].last if queue.shared else 0
-            return event.time - last <= PAUSE_NS
-        turns = queue.switches = [
-            *queue.switches[1 - TURNS :],
-            (event.time, before, event.endpoint),
-        ]
-        endpoints_seen = {end for _, *endpoints in turns for end in endpoints}
-        first = turns[0][0]
-        if self._broadcast or len(turns) < TURNS or len(endpoints_seen) > 2:
-            return False
-        if event.time - first > PAUSE_NS:
-            return False
-        clients = {queue.latest, event.client}
-        if len(clients) == 1:
-            clients = {f"{event.client} from {end}" for end in endpoints_seen}
-        sharing = queue.shared[-1] if queue.shared else None
-        if sharing is not None and first <= sharing.last:
-            sharing.last = event.time
-            sharing.clients |= clients
-        elif len(queue.shared) < MAX_SHARED:
-            queue.shared.append(SharedQueue(clients, first, event.time))
-        return True
+    def claim(self, event: GroupEvent) -> None:
+        """Add the offset query of a client that takes a queue over."""
+        if event.queue is None or event.topic is None:
+            return
+        pulls = self._pulls.of(event.topic, event.address, event.queue, event.endpoint)
+        if pulls is not None:
+            pulls.claims.add(event.time, event.time)
+        queue = self._queues.get(QueuePlace(event.topic, event.broker, event.queue))
+        if queue is not None and event.client in queue.now:
+            queue.now[event.client].claimed = True
 
     def commit(self, event: GroupEvent) -> None:
         """Add a consumer's commit; record one that goes back."""
@@ -162,18 +144,19 @@ class QueueOwnership:
         self._jump(event, "reset by an administrator", None, None)
 
     def _queue(self, event: GroupEvent) -> _Queue | None:
-        place = (event.topic or "", event.broker, -1 if event.queue is None else event.queue)
+        number = -1 if event.queue is None else event.queue
+        place = QueuePlace(event.topic or "", event.broker, number)
         queue = self._queues.get(place)
         if queue is None:
             if len(self._queues) >= MAX_QUEUES:
-                self.left_out += 1
+                self._left_out += 1
                 return None
             queue = self._queues[place] = _Queue()
         return queue
 
     def _begin(self, queue: _Queue, event: GroupEvent) -> Holder | None:
         if self._stretches >= MAX_STRETCHES:
-            self.left_out += 1
+            self._left_out += 1
             return None
         self._stretches += 1
         if queue.latest and queue.latest != event.client and not self._broadcast:
@@ -203,7 +186,7 @@ class QueueOwnership:
 
     def _jump(self, event: GroupEvent, what: str, start: int | None, end: int | None) -> None:
         if len(self._jumps) >= MAX_JUMPS:
-            self.left_out += 1
+            self._left_out += 1
             return
         self._jumps.append(
             {
@@ -241,16 +224,16 @@ class QueueOwnership:
 
     def _until(self, holder: Holder, following: Holder | None) -> int:
         """Return when a client stopped owning a queue; an unanswered pull extends ownership."""
-        ends = [] if following is None else [following.first]
-        if not holder.waits:
-            return min([holder.until, *(end for end in ends if end >= holder.last)])
-        ends += [*self._ended.get(holder.client, ()), holder.last + PAUSE_NS]
-        if self._known.context.last_time is not None:
-            ends.append(self._known.context.last_time)
-        return min((end for end in ends if end >= holder.last), default=holder.last)
+        until = holder.until
+        if holder.waits:
+            end = self._known.context.last_time or holder.last
+            until = waits_until(holder.last, end, self._ended.get(holder.client, ()))
+        if following is not None and following.first >= holder.last:
+            until = min(until, following.first)
+        return until
 
     def _row(
-        self, place: Place, holder: Holder, until: int, following: Holder | None
+        self, place: QueuePlace, holder: Holder, until: int, following: Holder | None
     ) -> dict[str, object]:
         topic, broker, number = place
         return {
@@ -272,38 +255,28 @@ class QueueOwnership:
         """Return the rows of unassigned and doubly assigned queues."""
         if self._broadcast:
             return []
-        rows: Rows = []
-        for place, queue in sorted(self._queues.items()):
-            holders = _ordered(queue)
-            for holder, successor in pairwise(holders):
-                start = self._until(holder, successor)
-                between = successor.first - start
-                if between >= SHORT_NS:
-                    clients = sorted({holder.client, successor.client})
-                    rows.append(self._odd(place, "nobody pulled", clients, start, successor.first))
-            for sharing in queue.shared:
-                clients = sorted(sharing.clients)
-                rows.append(
-                    self._odd(place, "two clients pulled", clients, sharing.first, sharing.last)
-                )
-        rows += self._never(topics)
+        queues = self._pulls.seen(self._known.context)
+        rows = [
+            self._odd(one.place, "two clients pulled", one.clients, one.first, one.last)
+            for one in queues.shared()
+        ]
+        for idle in queues.unpulled(self._ended):
+            # A slow client does not give its queue up, nor does one at the end of the capture.
+            if idle.after is not None and (idle.before != idle.after or idle.length > PAUSE_NS):
+                clients = {idle.before, idle.after}
+                rows.append(self._odd(idle.place, "nobody pulled", clients, idle.first, idle.last))
+        for topic in sorted(queues.topics.intersection(topics)):
+            _, never = queues.of_route(topic)
+            rows += [self._odd(place, "nobody pulled", (), None, None) for place in never]
         return rows
 
-    def _never(self, topics: Iterable[str]) -> Rows:
-        """Return the queues of the route that no client pulled."""
-        pulled: dict[str, set[tuple[str, int]]] = {}
-        for topic, broker, number in self._queues:
-            pulled.setdefault(topic, set()).add((broker, number))
-        return [
-            self._odd((topic, broker.name, number), "nobody pulled", [], None, None)
-            for topic in sorted(set(topics) & pulled.keys())
-            for broker in self._known.context.brokers_of(topic)
-            for number in range(min(broker.read_queues, MAX_QUEUES))
-            if (broker.name, number) not in pulled[topic]
-        ]
-
     def _odd(
-        self, place: Place, what: str, clients: list[str], start: int | None, end: int | None
+        self,
+        place: QueuePlace,
+        what: str,
+        clients: Iterable[str],
+        start: int | None,
+        end: int | None,
     ) -> dict[str, object]:
         topic, broker, number = place
         length = None if start is None or end is None else (end - start) // MICRO
@@ -313,7 +286,7 @@ class QueueOwnership:
             "broker": broker,
             "queue_id": number,
             "what": what,
-            "clients": clients,
+            "clients": sorted(clients),
             "since": None if start is None else start // MICRO,
             "until": None if end is None else end // MICRO,
             "length_us": length,

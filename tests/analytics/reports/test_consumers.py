@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from analytics.consuming.known import Known
+from analytics.diagnosis.rules.consumers.queue_shared import RULE as QUEUE_SHARED
 from analytics.report import ReportOptions
 from analytics.reports.consumers import report_notes
 from dissectors.remoting.code_sets import FETCHES
 from tests.analytics.consumed import consumers_of, delivery_of, rows_of, time_as_spark
+from tests.analytics.diagnosis.made_rows import problems_of_sample
 from tests.analytics.reported import Tables, input_of, on_spark, tables_from
 from tests.replay.recorded import SAMPLES
 
@@ -104,6 +106,24 @@ def test_two_clients_with_one_id_pull_the_same_queues() -> None:
     assert {row["what"] for row in odd} == {"two clients pulled"}
     assert {row["queue_id"] for row in odd} == {0, 1}
     assert all(len(row["clients"]) == 2 for row in odd)  # type: ignore[arg-type]
+
+
+def test_a_shared_queue_is_that_of_the_diagnosis() -> None:
+    name = "two-strategies-5x.pcap.gz"
+    tables = consumers_of([str(SAMPLES / name)])
+    (odd,) = tables["consumer_queues_odd"]
+    (problem,) = problems_of_sample(QUEUE_SHARED, name)
+    assert (odd["what"], odd["queue_id"]) == ("two clients pulled", problem.subject.queue)
+    assert (odd["since"], odd["until"]) == (
+        time_as_spark(problem.first_time // 1000),
+        time_as_spark(problem.last_time // 1000),
+    )
+    holders = [
+        (row["client"], row["pulls"])
+        for row in tables["consumer_queues"]
+        if (row["topic"], row["queue_id"]) == ("MixedTopic", 1)
+    ]
+    assert holders == [("127.0.0.1@averagely", 5), ("127.0.0.1@by-circle", 5)], "not handed over"
 
 
 @pytest.mark.parametrize("name", ["more-consumers-than-queues-5x", "more-consumers-than-queues-4x"])

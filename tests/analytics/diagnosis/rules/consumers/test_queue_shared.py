@@ -12,6 +12,8 @@ from ...made_rows import exchange, problems, problems_of_sample, same_in_any_ord
 
 OF = {"group": "shop", "topic": "Orders", "queue_id": 1}
 ONE, OTHER = "10.0.0.9:40000", "10.0.0.10:40000"
+TWIN = "10.0.0.9:50000"
+"""another client of the same host, which is all that is known of both"""
 
 
 def pull(at_s: float, client_address: str, **values: Any) -> ExchangeRecord:
@@ -37,7 +39,7 @@ def test_two_members_pull_in_turn() -> None:
     (one,) = problems(RULE, rows)
     assert one.title.startswith(
         "1 queue of Orders (10.0.0.1:10911:1) is pulled by two members of group shop at once,"
-        " 10.0.0.10 and 10.0.0.9, for "
+        " 10.0.0.10 and 10.0.0.9, for 70 s: "
     )
     assert (one.subject.group, one.subject.queue) == ("shop", 1)
     assert same_in_any_order(RULE, rows)
@@ -45,7 +47,7 @@ def test_two_members_pull_in_turn() -> None:
 
 def test_queues_that_nobody_pulls_any_more_are_named() -> None:
     (one,) = problems(RULE, [beat(), pull(1, ONE, queue_id=2), *IN_TURN])
-    assert "; no member pulled 10.0.0.1:10911:2 for up to " in one.title
+    assert "; no member pulled 10.0.0.1:10911:2 for up to 99 s" in one.title
 
 
 @pytest.mark.parametrize(
@@ -59,6 +61,9 @@ def test_queues_that_nobody_pulls_any_more_are_named() -> None:
         [beat(), *IN_TURN, *(query(at - 1, ONE if at % 20 else OTHER)
                              for at in range(10, 110, 10))],  # taken anew each time
         [beat(), *IN_TURN[:4]],
+        [beat(), *(pull(at, ONE) for at in range(20)),
+         *(pull(at, OTHER) for at in range(5, 100))],  # the old owner learns of it late
+        [beat(), *(pull(at, TWIN if at % 20 else ONE) for at in range(10, 110, 10))],
     ],
 )  # fmt: skip
 def test_nothing_is_concluded(rows: list[ExchangeRecord]) -> None:
