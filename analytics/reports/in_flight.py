@@ -73,12 +73,10 @@ def _slices(seen: Relation, names: Relation, length_us: int, slice_us: int) -> R
             "one.step as step",
             "one.took as took",
         ),
-        f"one.at - pmod(one.at, {length_us}L) as window_us",
         f"one.at - pmod(one.at, {slice_us}L) as slice_us",
     )
-    where = ("window_us", "slice_us")
     counted = placed.grouped(
-        ("server_address", "long_poll", *where),
+        ("server_address", "long_poll", "slice_us"),
         {
             "net": "sum(step)",
             "moved": f"sum(step * (slice_us + {slice_us}L - moment))",
@@ -92,9 +90,10 @@ def _slices(seen: Relation, names: Relation, length_us: int, slice_us: int) -> R
         "first_us": "min(first_us)",
         "last_us": "max(last_us)",
     }
-    by_broker = with_names(counted, names).grouped((*_WHO, *where), sums)
-    totals = by_broker.grouped(("long_poll", *where), sums)
-    return by_broker.union(totals.adding({"broker": "cast(null as string)"}))
+    by_broker = with_names(counted, names).grouped((*_WHO, "slice_us"), sums)
+    totals = by_broker.grouped(("long_poll", "slice_us"), sums)
+    slices = by_broker.union(totals.adding({"broker": "cast(null as string)"}))
+    return slices.adding({"window_us": f"slice_us - pmod(slice_us, {length_us}L)"})
 
 
 def _levels(slices: Relation, slice_us: int) -> Relation:

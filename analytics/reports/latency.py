@@ -26,7 +26,7 @@ from ..sends.unavailable import UNAVAILABLE, failed_connects
 from ..sql.expressions import number_of, place_of, ranked_by, texts, total_of, whole_of
 from ..sql.percentiles import lowest_of, percentiles, power_below, with_bucket
 from ..sql.relation import Relation
-from ..sql.windows import span_of, usual_of, window_of, with_window
+from ..sql.windows import span_of, usual_of, window_of
 from . import latency_network
 from .in_flight import in_flight, of_brokers
 from .latency_tables import (
@@ -72,15 +72,9 @@ _VALUES = {
     **dict.fromkeys(("smallest_us", "first"), "min"),
     **dict.fromkeys(("largest_us", "code", "last"), "max"),
 }
-_OF_BUCKET = {"values": "sum", "time": "min"}
-_OF_ID = ("bucket", *_OF_BUCKET)
-"""Columns of buckets besides the `id` of their cell."""
 CELLS = CellTable("latency", (*_KEYS, "outcome"), _VALUES)
-BUCKETS = CellTable("latency_buckets", (*CELLS.keys, "bucket"), _OF_BUCKET)
-CELLS_OVER_TIME = CellTable("latency_over_time", (*_WINDOW_KEYS, "outcome"), _VALUES)
-BUCKETS_OVER_TIME = CellTable(
-    "latency_buckets_over_time", (*CELLS_OVER_TIME.keys, "bucket"), _OF_BUCKET
-)
+BUCKETS = CellTable("latency_buckets", ("bucket", *CELLS.keys), {"values": "sum", "time": "min"})
+CELLS_OVER_TIME = CellTable("latency_over_time", ("bucket", *_WINDOW_KEYS, "outcome"), _VALUES)
 _COUNTED = ("answered", "failed", "not_durable", "no_response", "unknown", "withdrawn", "oneway")
 _SUMS = ("exchanges", *_COUNTED, "bytes")
 _NUMBERS = ("id", "values", "total_us", "smallest_us", "largest_us", *_SUMS)
@@ -218,7 +212,7 @@ def _counts(report_input: ReportInput, seen: Relation, limit_us: int | None = No
         buckets = report_input.kept.frame(_buckets(seen.adding(number), ("id",)))
     else:  # what is written must not depend on the engine's numbers
         found = report_input.kept.cells(BUCKETS, lambda: _buckets(seen, CELLS.keys))
-        buckets = found.adding(number).select("id", *_OF_ID)
+        buckets = found.adding(number).select("id", "bucket", "values", "time")
     return _Counts(_with_outcomes(cells).adding(number), buckets)
 
 
@@ -296,24 +290,21 @@ def _least_of_slowest(report_input: ReportInput, counts: _Counts, count: int) ->
 def _windows(
     report_input: ReportInput, seen: Relation, names: Relation, length_us: int, limit_us: int | None
 ) -> _Counts:
-    """Return the exchanges counted by window and broker, without long polls."""
-    calls = seen.where("not long_poll")
-    kept, number = report_input.kept, {"id": number_of(CELLS_OVER_TIME.keys)}
-    cells = kept.cells_over_time(
-        *(CELLS_OVER_TIME, calls, length_us),
+    """Return the exchanges counted by window and broker, without long polls.
+
+    These are few enough for one pass with cells and buckets.
+    """
+    kept, keys = report_input.kept, (*_WINDOW_KEYS, "outcome")
+    both = kept.cells_over_time(
+        *(CELLS_OVER_TIME, seen.where("not long_poll"), length_us),
         lambda windowed: _cells(windowed, CELLS_OVER_TIME.keys, limit_us),
+    ).adding({"id": number_of(keys)})
+    merged = _VALUES if limit_us is None else {**_VALUES, "within": "sum"}
+    cells = both.grouped(("id", *keys), {name: f"{how}({name})" for name, how in merged.items()})
+    buckets = both.where("bucket is not null").grouped(
+        ("id", "bucket"), {"values": "sum(values)", "time": "min(first)"}
     )
-    if kept.counted is None:
-        windowed = with_window(calls, "time", length_us).adding(number)
-        buckets = kept.frame(_buckets(windowed, ("id",)))
-    else:
-        found = kept.cells_over_time(
-            *(BUCKETS_OVER_TIME, calls, length_us),
-            lambda windowed: _buckets(windowed, CELLS_OVER_TIME.keys),
-        )
-        buckets = found.adding(number).select("id", *_OF_ID)
-    named = kept.frame(with_names(_with_outcomes(cells).adding(number), names))
-    return _Counts(named, buckets)
+    return _Counts(kept.frame(with_names(_with_outcomes(cells), names)), kept.frame(buckets))
 
 
 def _slo(cells: Relation, keys: Sequence[str], budget: str) -> Relation:
@@ -532,7 +523,6 @@ REPORT = Report(
         CELLS,
         BUCKETS,
         CELLS_OVER_TIME,
-        BUCKETS_OVER_TIME,
         latency_network.SLOWEST_CELLS,
         ROUTES,
     ),
