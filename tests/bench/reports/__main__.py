@@ -22,6 +22,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from analytics.sql.percentiles import PERCENTILES
 from tests.bench.measure import Measured, measure, medians
 
 from .log import Shape, write_log
@@ -84,9 +85,7 @@ def differences(ours: Path, theirs: Path) -> list[str]:
     found = {
         (row["operation"], row["broker"], row["topic"], row["group"], row["client"]): [
             row["exchanges"],
-            row["p50_us"],
-            row["p95_us"],
-            row["p99_us"],
+            *(row[name] for name, _ in PERCENTILES),
         ]
         for row in rows
     }

@@ -1,7 +1,7 @@
 """The latency aggregation by others, on the same files: DuckDB and pandas, each a program.
 
 `python -m tests.bench.reports.contestants duckdb|pandas FOLDER` prints what it found as JSON: by
-operation, broker, topic, group and client the count and the exact p50, p95, p99.
+operation, broker, topic, group and client the count and the exact percentiles.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 
 KEYS = ("operation", "broker", "topic", "group", "client")
+SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)
+"""of the percentiles that the report has"""
 
 
 def by_duckdb(folder: Path) -> list[list[object]]:
@@ -19,12 +21,12 @@ def by_duckdb(folder: Path) -> list[list[object]]:
 
     connection = duckdb.connect()
     connection.execute("set threads = 2")
+    percentiles = ", ".join(f"quantile_disc(latency_us, {share})" for share in SHARES)
     found = connection.execute(
         f"""
         select request_name, broker_name, topic, "group",
           split_part(client_address, ':', 1) as client,
-          count(*), quantile_disc(latency_us, 0.5), quantile_disc(latency_us, 0.95),
-          quantile_disc(latency_us, 0.99)
+          count(*), {percentiles}
         from '{folder}/exchanges/*.parquet' group by all order by all
         """
     ).fetchall()
@@ -44,7 +46,7 @@ def by_pandas(folder: Path) -> list[list[object]]:
     for name in keys:
         frame[name] = frame[name].astype("category")
     groups = frame.groupby(keys, observed=True)["latency_us"]
-    table = groups.quantile([0.5, 0.95, 0.99], interpolation="lower").unstack()
+    table = groups.quantile([*SHARES], interpolation="lower").unstack()
     counts = groups.count()
     return sorted(
         [*map(str, key), int(counts[key]), *(int(value) for value in row)]
