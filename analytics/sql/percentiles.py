@@ -44,25 +44,27 @@ def with_bucket(relation: Relation, value: str) -> Relation:
 def power_below(bucket: str) -> str:
     """Return, as SQL, the largest power of two not above a bucket's values; 0 for 0."""
     small = " ".join(f"when {bucket} < {2 << bits} then {1 << bits}L" for bits in range(SUB_BITS))
-    shift = f"cast(shiftright({bucket}, {SUB_BITS}) - 1 as int)"
-    return f"case when {bucket} < 1 then 0L {small} else shiftleft({_PER_POWER}L, {shift}) end"
+    power = f"shiftleft({_PER_POWER}L, {_shift_of(bucket)})"
+    return f"case when {bucket} < 1 then 0L {small} else {power} end"
 
 
 def lowest_of(bucket: str) -> str:
     """Return, as SQL, the smallest value of a bucket; null for that of 0 and negative numbers."""
-    shift = f"cast(shiftright({bucket}, {SUB_BITS}) - 1 as int)"
-    low = f"shiftleft(({bucket} & {_PER_POWER - 1}) | {_PER_POWER}, {shift})"
-    return f"case when {bucket} < {_EXACT} then nullif({bucket}, 0L) else {low} end"
+    return f"case when {bucket} < {_EXACT} then nullif({bucket}, 0L) else {_low_of(bucket)} end"
 
 
 def middle_of(bucket: str) -> str:
     """Return, as SQL, the middle value of a bucket: `dissectors.histogram.middle_of`."""
-    shift = f"cast(shiftright({bucket}, {SUB_BITS}) - 1 as int)"
-    low = f"shiftleft(({bucket} & {_PER_POWER - 1}) | {_PER_POWER}, {shift})"
-    return (
-        f"case when {bucket} < {_EXACT} then {bucket} "
-        f"else {low} + shiftright(shiftleft(1L, {shift}), 1) end"
-    )
+    half = f"shiftright(shiftleft(1L, {_shift_of(bucket)}), 1)"
+    return f"case when {bucket} < {_EXACT} then {bucket} else {_low_of(bucket)} + {half} end"
+
+
+def _shift_of(bucket: str) -> str:
+    return f"cast(shiftright({bucket}, {SUB_BITS}) - 1 as int)"
+
+
+def _low_of(bucket: str) -> str:
+    return f"shiftleft(({bucket} & {_PER_POWER - 1}) | {_PER_POWER}, {_shift_of(bucket)})"
 
 
 def _rank_of(percent: float) -> str:

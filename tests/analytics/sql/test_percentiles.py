@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from analytics.sql import percentiles as p
 from analytics.sql.engine import SqlEngine
+from analytics.sql.expressions import number_of
 from analytics.sql.local import LocalEngine
 from analytics.sql.relation import Relation
 from dissectors.histogram import Histogram, middle_of
@@ -60,6 +61,40 @@ def test_middles_are_those_of_the_histogram() -> None:
     found = buckets.select("bucket", f"{p.middle_of('bucket')} as middle")
     for one in engine.rows(found).to_pylist():
         assert one["middle"] == middle_of(one["bucket"]), one["bucket"]
+
+
+def test_the_lowest_value_of_a_bucket_is_in_it_and_none_below() -> None:
+    engine = LocalEngine()
+    buckets = engine.hold(pyarrow.table({"number": range(1, 3600)}))
+    lowest = buckets.select("number", f"{p.lowest_of('number')} as low").adding(
+        {"below": "low - 1"}
+    )
+    twice = p.with_bucket(p.with_bucket(lowest, "low").renamed({"bucket": "own"}), "below")
+    for one in engine.rows(twice).to_pylist():
+        assert (one["own"], one["bucket"]) == (one["number"], one["number"] - 1)
+
+
+def test_groups_of_one_number_have_no_percentiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [("a", 5), ("a", 7), ("b", 9), ("c", None)]
+    apart = _percentiles(rows)
+    monkeypatch.setattr(p, "number_of", lambda columns: "1L")
+    together = _percentiles(rows)
+    for key, row in together.items():
+        assert row["p50_us"] is None
+        assert row["values"] == apart[key]["values"]
+        assert row["max_us"] == apart[key]["max_us"]
+
+
+def test_null_and_texts_have_different_numbers() -> None:
+    engine = LocalEngine()
+    texts = [None, "", "x"]
+    rows = engine.hold(
+        pyarrow.table(
+            {"one": [text for text in texts for _ in texts], "other": [*texts, *texts, *texts]}
+        )
+    )
+    numbers = engine.rows(rows.select(f"{number_of(('one', 'other'))} as number")).to_pylist()
+    assert len({row["number"] for row in numbers}) == len(texts) ** 2
 
 
 def _percentiles(rows: Sequence[tuple[str, int | None]]) -> dict[str, Row]:
