@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from ..kept import Kept
 
+MOST_IN_ORDER = 64
+"""Most attempts of a message that are named in one text."""
 MESSAGE_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn(
         "unique_key",
@@ -82,8 +84,8 @@ MESSAGE_COLUMNS: tuple[TableColumn, ...] = (
         "over_budget", "int", "", ("attempts that started after sendMsgTimeout; not for gRPC")
     ),
     TableColumn("verdict", "string", "", "verdict on the retries; empty: nothing unusual"),
-    TableColumn("brokers", "string", "", "brokers in attempt order"),
-    TableColumn("causes", "string", "", "outcome of each attempt, in order"),
+    TableColumn("brokers", "string", "", "brokers in attempt order, the first 64"),
+    TableColumn("causes", "string", "", "outcome of each attempt, in order, the first 64"),
     TableColumn("begin", "time", "", "start of the first attempt"),
     TableColumn("lasted_us", "int", "µs", "time from the first attempt to the last event"),
 )
@@ -285,11 +287,19 @@ def _message_row(
         "late": chain.late,
         "over_budget": chain.after_budget,
         "verdict": chain.verdict,
-        "brokers": " → ".join(attempt.send.broker for attempt in attempts),
-        "causes": " → ".join(cause_of(attempt) for attempt in attempts),
+        "brokers": _in_order([attempt.send.broker for attempt in attempts]),
+        "causes": _in_order([cause_of(attempt) for attempt in attempts]),
         "begin": attempts[0].begin,
         "lasted_us": last - attempts[0].begin,
     }
+
+
+def _in_order(texts: Sequence[str]) -> str:
+    """Return texts of attempts as one, which every row of the message has: the first of many."""
+    if len(texts) <= MOST_IN_ORDER:
+        return " → ".join(texts)
+    shown = texts[:MOST_IN_ORDER]
+    return " → ".join((*shown, f"{len(texts) - len(shown)} more"))
 
 
 def cause_of(attempt: ObservedAttempt) -> str:
