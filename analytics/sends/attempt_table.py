@@ -3,13 +3,14 @@
 This is the only part of the retry reports outside SQL: the outcome of an attempt depends on the
 next one. Rules: functions of groups take and return Arrow tables. Hosts share nothing: not the
 messages of a key, and not the timeout of a process. Columns of the message are the same in all rows
-of its attempts.
+of its attempts, apart from `_OF_ALL_ATTEMPTS`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dissectors.foreign import hexadecimal_of
@@ -91,6 +92,9 @@ MESSAGE_COLUMNS: tuple[TableColumn, ...] = (
 )
 """Columns of the result of a message's attempts."""
 
+_OF_ALL_ATTEMPTS = ("brokers", "causes")
+"""Texts that only the first attempt has: with thousands of attempts they take most memory."""
+
 ATTEMPT_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("attempt", "int", "", "attempt number, starting at 1"),
     TableColumn("protocol", "string", "", "`remoting` or `gRPC`"),
@@ -135,6 +139,8 @@ ATTEMPT_COLUMNS: tuple[TableColumn, ...] = (
 )
 """Columns of one attempt."""
 
+_ROWS = 4096
+"""Rows that are objects at a time."""
 _SEND_FIELDS = tuple(name for name in Send._fields if name not in ("end", "how_ended"))
 SEND_SELECTION = (*_SEND_FIELDS, "end_us", "end")
 """Columns of the sends that `attempt_rows` reads."""
@@ -185,9 +191,11 @@ def attempt_rows(
     table: pyarrow.Table, failures: Sequence[ConnectFailure], limits: Limits
 ) -> pyarrow.Table:
     """Return the attempts of messages as an Arrow table; with `failures`, all of one host."""
+    import pyarrow
+
     messages = list(_by_message(table))
     own = _limits_of_processes(messages, limits)
-    rows = [
+    rows = (
         row
         for sender, same in messages
         for row in _rows_of(
@@ -195,8 +203,12 @@ def attempt_rows(
             attempts_of_message(same, failures, own[sender]),
             own[sender],
         )
-    ]
-    return arrow_rows(rows, (*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS))
+    )
+    columns = (*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS)
+    parts = [arrow_rows([], columns)]
+    while some := list(islice(rows, _ROWS)):
+        parts.append(arrow_rows(some, columns))
+    return pyarrow.concat_tables(parts)
 
 
 def sends_in(table: pyarrow.Table) -> Iterator[Send]:
@@ -263,6 +275,7 @@ def _rows_of(
         row["gap_us"] = attempt.begin - attempts[place - 1].begin if place else None
         row["after_budget"] = attempt.is_after_budget(begin, limits.timeout_us)
         yield {**message, **row}
+        message |= dict.fromkeys(_OF_ALL_ATTEMPTS)
 
 
 def _message_row(
