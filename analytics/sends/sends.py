@@ -142,9 +142,7 @@ PROCESS = process_of("unique_key")
 NEVER_OPENED = f"`end` in {texts(tcp.NEVER_OPENED)}"
 """SQL: a connect failed."""
 _NO_KEY = "xxhash64(source, capture, conversation, opaque, unix_micros(request_time))"
-KEY_OF_TEXT = f"cast(xxhash64(unique_key, topic) & {2**63 - 1}L as long)"
-"""SQL: `KEY` of a message with a UNIQ_KEY."""
-KEY = f"if(unique_key is null, {_NO_KEY}, {KEY_OF_TEXT})"
+KEY = f"if(unique_key is null, {_NO_KEY}, xxhash64(unique_key, topic))"
 """SQL: a number that identifies a message, with a quarter of the memory of
 `dissectors.rows.identity_of`. A send without UNIQ_KEY, such as a batch of 4.x, is a message of its
 own.

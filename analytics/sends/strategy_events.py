@@ -29,8 +29,10 @@ _OF_LOOKED_AT = (
 )
 _NOT_GRPC = f"not coalesce({sends.made_by_grpc('unique_key')}, false)"
 """SQL: the message is not of a gRPC client: those avoid proxies by rules of their own."""
-_MESSAGE = (f"if(unique_key is null, null, {sends.KEY_OF_TEXT}) as key", "request_packet")
-"""A number for the UNIQ_KEY, which takes much less time to sort: `with_unique_keys`."""
+# a signed number: DuckDB's hash is unsigned
+_KEY = f"if(unique_key is null, null, cast(xxhash64(unique_key, topic) & {2**63 - 1}L as long))"
+"""SQL: a number for the UNIQ_KEY, which takes much less time to sort: `with_unique_keys`."""
+_MESSAGE = (f"{_KEY} as key", "request_packet")
 _TIMES = ("unix_micros(attempt_begin) as begin", "unix_micros(attempt_end) as end")
 
 
@@ -63,7 +65,7 @@ def _plain(stitch: Stitched, timeout_us: int) -> Relation:
 
 def with_unique_keys(rows: Relation, stitch: Stitched) -> Relation:
     """Return a few rows of attempts with the `unique_key` that their `key` stands for."""
-    keyed = stitch.sends.where("unique_key is not null").adding({"key": sends.KEY_OF_TEXT})
+    keyed = stitch.sends.where("unique_key is not null").adding({"key": _KEY})
     wanted = rows.where("key is not null").select_distinct("key")
     texts_of_keys = keyed.join(wanted, ["key"], "left semi", small=True).grouped(
         ("key",), {"unique_key": "min(unique_key)"}
