@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from analytics.reports import REPORT_MODULES
 from dissectors.times import Moment, Zone
-from dissectors.where.fields import similar
 
 from ..ui import common_options as options
 from ..ui.console import When
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 _WHAT, _OUTPUT, _SPARK, _CLIENTS = "Reports", "Output", "Engine", "Producer settings"
 LOCAL = "local[*]"
 """Default Spark master."""
-_NAME = re.compile(r"[a-z]+(?:[-_][a-z]+)*")
 ALL = "all"
 """name that stands for all reports"""
 
@@ -83,12 +81,6 @@ def names_and_inputs(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
     rest = list(words)
     while rest and rest[0] in (*REPORT_MODULES, ALL):
         names.append(rest.pop(0))
-    if rest and not names and _NAME.fullmatch(rest[0]) and not Path(rest[0]).exists():
-        near = similar(rest[0], REPORT_MODULES)
-        raise CommandError(
-            f"{rest[0]}: no such file, folder, or report{near}",
-            "rmqtool report --list lists the reports",
-        )
     if not rest:
         raise usage_error("report", "no input given; name captures, a decoded log, or a row file")
     chosen = REPORT_MODULES if not names or ALL in names else tuple(dict.fromkeys(names))
