@@ -119,7 +119,7 @@ class TopicReader:
         (invoke,) = self._all([asked()])
         if invoke.command is not None and invoke.command.code == TOPIC_NOT_EXIST:
             raise RouteError(
-                f"no NameServer has a route of topic {topic}", "check the name of the topic"
+                f"no NameServer has a route for topic {topic}", "check the name of the topic"
             )
         route = decode_read_route(invoke.body)
         if route is None:

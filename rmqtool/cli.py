@@ -42,7 +42,7 @@ Examples:
   rmqtool decode incident.pcap --summary
   rmqtool decode live -i eth0 -f 'tcp port 10911'
   rmqtool decode 0000006e000000647b22636f6465...    same as decode hex
-  rmqtool decode -r incident.pcap                   -r as in tshark is optional
+  rmqtool decode -r incident.pcap                   -r is accepted, as in tshark
 
 Options: rmqtool decode pcap --help.
 """
@@ -233,7 +233,7 @@ class _Root(CommandGroup):
         "proxy": CommandPlace(
             "proxy.command",
             "proxy",
-            "Front a real cluster: record its traffic, and inject faults into it.",
+            "Sit between clients and a real cluster: record traffic, inject faults.",
             common=(
                 *("namesrv", "listen", "yes", "allow", "write", "fault", "faults"),
                 *("seconds", "format"),

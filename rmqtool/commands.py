@@ -84,6 +84,17 @@ class _WholeCommand(TyperCommand):
             for option in rare:
                 option.hidden = False
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return the arguments; an unknown short option suggests the one in the other case."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            name = getattr(error, "option_name", "")
+            known = {text for option in self.params for text in option.opts}
+            if len(name) == 2 and (other := name.swapcase()) in known:
+                vars(error)["possibilities"] = [other]
+            raise
+
     def _rare_options(self) -> list[Any]:
         return [
             option

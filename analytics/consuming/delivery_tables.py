@@ -79,7 +79,7 @@ TIMES: Final = ReportTable(
             "stage",
             "string",
             "",
-            ("`born to stored`, `stored to delivered`, or `born to delivered`"),
+            ("`creation to stored`, `stored to delivered`, or `creation to delivered`"),
         ),
         TableColumn(
             "clocks",
@@ -113,9 +113,11 @@ DUPLICATES: Final = ReportTable(
             "string",
             "",
             f"`{Again.STORED_AGAIN}`: its producer sent it again; `{Again.OTHER_CLIENT}`: its queue"
-            f" was handed over; `{Again.OTHER_CONNECTION}`: of the same client id; `{Again.SAME}`:"
-            f" by the same one; `{Again.RETURNED}`; `{Again.EXPIRED}`: it was not acknowledged;"
-            f" `{Again.RETURNED_UNSEEN}`: or not acknowledged, which is not in the capture",
+            f" was handed over; `{Again.OTHER_CONNECTION}`: the same client ID reconnected;"
+            f" `{Again.SAME}`: the same client fetched it again; `{Again.RETURNED}`: a consumer"
+            f" returned it; `{Again.EXPIRED}`: it was not acknowledged in time;"
+            f" `{Again.RETURNED_UNSEEN}`: it was returned, or not acknowledged, outside the"
+            " capture",
         ),
         TableColumn("deliveries", "int", "", "redeliveries with this cause"),
         TableColumn("messages", "int", "", "number of messages"),

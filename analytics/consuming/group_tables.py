@@ -132,8 +132,8 @@ ODD: Final = ReportTable(
             "string",
             "",
             (
-                "`nobody pulled` (between two clients, or never), or `two clients pulled` "
-                "(each again after the other, without taking the queue over)"
+                "`nobody pulled` (unassigned: between two clients, or always), or `two clients "
+                "pulled` (each again after the other, without taking the queue over)"
             ),
         ),
         TableColumn("clients", "list", "", "clients before and after, or both clients"),

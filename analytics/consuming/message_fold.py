@@ -28,9 +28,9 @@ MAX_ROWS: Final = 2000
 MAX_CLIENTS: Final = 1024
 """most distinct clients of a group"""
 CREATED_STORED, STORED_DELIVERED, CREATED_DELIVERED = (
-    "born to stored",
+    "creation to stored",
     "stored to delivered",
-    "born to delivered",
+    "creation to delivered",
 )
 CAPTURE, PRODUCERS, BROKERS = "capture", "producer and capture", "broker and capture"
 """clocks of a measured time"""

@@ -477,7 +477,7 @@ def _problem(rule: DiagnosisRule, case: Case, doubts: list[str]) -> Problem:
 def not_judged(diagnosis: Diagnosis) -> list[str]:
     """Return the limits of the diagnosis, one sentence each: capture gaps and skipped rules."""
     skipped = [
-        f"Skipped without {what}: {', '.join(rules)}."
+        f"Rules skipped because no {what} were captured: {', '.join(rules)}."
         for what, rules in zip(_missing(diagnosis), diagnosis.silent.values(), strict=True)
     ]
     return _quality(diagnosis) + skipped
@@ -489,10 +489,8 @@ def not_judged_in_short(diagnosis: Diagnosis) -> list[str]:
     missing = _missing(diagnosis)
     if not rules:
         return _quality(diagnosis)
-    *others, last = missing
-    what = f"{', '.join(others)} or {last}" if others else last
     skipped = f"{counted(len(rules), 'rule')} skipped"
-    return [*_quality(diagnosis), f"{skipped}: no {what} captured."]
+    return [*_quality(diagnosis), f"{skipped}. Not captured: {'; '.join(missing)}."]
 
 
 def _quality(diagnosis: Diagnosis) -> list[str]:

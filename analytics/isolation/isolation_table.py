@@ -22,7 +22,18 @@ from ..sends import attempts
 from ..sends.attempt_table import process_name_of
 from .isolation_input import WHO, OneProducer, producers_in
 from .producer_attempts import ProducerAttempts
-from .strategy_replay import ALL_ISOLATED, BROKEN, REASONS, Replay, Window, absence_of, replayed
+from .strategy_replay import (
+    ALL_ISOLATED,
+    BROKEN,
+    NO_STRATEGY,
+    NOT_IN_FORCE,
+    OFF,
+    REASONS,
+    Replay,
+    Window,
+    absence_of,
+    replayed,
+)
 from .strategy_verdict import Verdict, verdict_of
 
 if TYPE_CHECKING:
@@ -49,7 +60,9 @@ _BROKER = TableColumn("broker", "string", "", "broker name if known, otherwise a
 _PACKET = (
     TableColumn("unique_key", "string", "", "UNIQ_KEY of the message"),
     TableColumn("capture", "string", "", "capture file"),
-    TableColumn("request_packet", "int", "", "request packet number; empty for a failed connect"),
+    TableColumn(
+        "request_packet", "int", "", "request packet number; empty for a failed connection attempt"
+    ),
 )
 
 PRODUCER_COLUMNS = (
@@ -58,23 +71,25 @@ PRODUCER_COLUMNS = (
     TableColumn("version_name", "string", "", "client version"),
     _GENERATION,
     _STRATEGY,
-    TableColumn("reason", "string", "", "reason"),
+    TableColumn("reason", "string", "", "reason for the inferred strategy"),
     TableColumn("brokers", "int", "", "number of brokers it sent to"),
     TableColumn("attempts", "int", "", "send attempts"),
     TableColumn("failures", "int", "", "attempts that failed for the client"),
     TableColumn("windows", "int", "", "actual or hypothetical isolation windows"),
     TableColumn("isolated_us", "int", "µs", "total length of the windows"),
-    TableColumn("avoided", "int", "", "attempts on other brokers while a broker was isolated"),
-    TableColumn("to_isolated", "int", "", "attempts at an isolated broker"),
+    TableColumn(
+        "avoided", "int", "", "attempts to send to other brokers while a broker was isolated"
+    ),
+    TableColumn("to_isolated", "int", "", "attempts to send to an isolated broker"),
     TableColumn("not_followed", "int", "", "attempts that violate an enabled strategy"),
     TableColumn("no_better", "int", "", "attempts without a better broker"),
     TableColumn(
         "connects_failed",
         "int",
         "",
-        "failed connects to its brokers while sending; empty: unknown",
+        "failed connection attempts to its brokers while sending; empty: unknown",
     ),
-    TableColumn("unreachable", "string", "", "brokers with failed connects"),
+    TableColumn("unreachable", "string", "", "brokers to which connection attempts failed"),
     TableColumn("first_time", "time", "", "start of the first attempt"),
     TableColumn("last_time", "time", "", "last event of the producer"),
 )
@@ -94,7 +109,7 @@ WINDOW_COLUMNS = (
     TableColumn("open", "bool", "", "whether the window was open at the producer's last event"),
     _GENERATION,
     _STRATEGY,
-    TableColumn("to_isolated", "int", "", "attempts at the broker during the window"),
+    TableColumn("to_isolated", "int", "", "attempts to send to the broker during the window"),
     *_PACKET,
 )
 SEND_COLUMNS = (
@@ -109,9 +124,9 @@ SEND_COLUMNS = (
         "string",
         "",
         (
-            "`strategy not followed` (off, or queue chosen by the application), `no better "
-            "broker`, `at the edge` (too close to the window bounds), or `after unseen attempts` "
-            "(earlier attempts were not captured)"
+            "`strategy not followed` (or queue chosen by the application); `no strategy`: "
+            "`strategy` is `none` or `off`; `no better broker`; `at the edge`: too close to the "
+            "window bounds; `after unseen attempts`: earlier attempts were not captured"
         ),
     ),
     TableColumn("window_start", "time", "", "start of the window"),
@@ -122,20 +137,27 @@ SEND_COLUMNS = (
 BROKER_COLUMNS = (
     *_WHO,
     _BROKER,
-    TableColumn("attempts", "int", "", "attempts at the broker"),
+    TableColumn("attempts", "int", "", "attempts to send to the broker"),
     TableColumn("attempts_share", "float", "share", "share of the producer's attempts"),
     TableColumn("failures", "int", "", "attempts that failed for the client"),
     TableColumn("windows", "int", "", "actual or hypothetical isolation windows"),
     TableColumn("isolated_us", "int", "µs", "total isolation while the producer was active"),
-    TableColumn("isolated_share", "float", "share", "share of the producer's active time"),
-    TableColumn("to_isolated", "int", "", "attempts while isolated"),
+    TableColumn(
+        "isolated_share",
+        "float",
+        "share",
+        "share of the producer's active time; hypothetical unless strategy is `on`",
+    ),
+    TableColumn("to_isolated", "int", "", "attempts to send to the broker while it was isolated"),
     TableColumn(
         "absent_us",
         "int",
         "µs",
         ("time since the isolation ended without any attempt; empty: in use"),
     ),
-    TableColumn("elsewhere", "int", "", "attempts at other brokers since the isolation ended"),
+    TableColumn(
+        "elsewhere", "int", "", "attempts to send to other brokers since the isolation ended"
+    ),
     TableColumn(
         "abandoned",
         "bool",
@@ -150,11 +172,14 @@ SETTING_COLUMNS = (
     TableColumn("used", "bool", "", "whether this is the client's own generation"),
     TableColumn("windows", "int", "", "hypothetical isolation windows"),
     TableColumn("isolated_us", "int", "µs", "total isolation while the producer was active"),
-    TableColumn("longest_us", "int", "µs", "longest"),
+    TableColumn("longest_us", "int", "µs", "longest window"),
     TableColumn("attempts_moved", "int", "", "attempts that would have gone to another broker"),
     TableColumn("failures_avoided", "int", "", "moved attempts that failed on their actual broker"),
     TableColumn(
-        "attempts_kept", "int", "", ("attempts at an isolated broker because no better one existed")
+        "attempts_kept",
+        "int",
+        "",
+        "attempts to send to an isolated broker because no better one existed",
     ),
 )
 
@@ -181,7 +206,7 @@ FOLDED_COLUMNS: tuple[TableColumn, ...] = (
 """Columns of all tables, each once."""
 
 MOST_SENDS = 1000
-"""Most listed attempts of a producer at isolated brokers; all are counted."""
+"""Most listed attempts of a producer to send to isolated brokers; all are counted."""
 _NO_FAILURE = frozenset((attempts.STORED, attempts.ONEWAY, attempts.UNKNOWN))
 
 IsolationRow = dict[str, object]
@@ -334,10 +359,15 @@ class _Rows:
                 "topic": self._producer.topic[index],
                 "attempt": self._one.value("attempt", index),
                 "outcome": self._producer.outcome[index],
-                "why": REASONS[why],
+                "why": self._why(REASONS[why]),
                 "window_start": window.start,
                 "window_end": window.end,
             }
+
+    def _why(self, reason: str) -> str:
+        """Return why an attempt went to an isolated broker: a strategy that is off forbids none."""
+        is_off = self._verdict.state in (NO_STRATEGY, OFF)
+        return NOT_IN_FORCE if is_off and reason == BROKEN else reason
 
     def _brokers(self) -> Iterator[IsolationRow]:
         producer = self._producer

@@ -28,6 +28,8 @@ ALL_ISOLATED = "no better broker"
 EDGE = "at the edge"
 UNSEEN = "after unseen attempts"
 BROKEN = "strategy not followed"
+NOT_IN_FORCE = "no strategy"
+"""Instead of `BROKEN` in tables, for a client whose strategy is off or that has none."""
 REASONS = (ALL_ISOLATED, EDGE, UNSEEN, BROKEN)
 """Why an attempt went to an isolated broker: the strategy had no better one; the window began or
 ended too close to decide; since the window began, the client made attempts visible only as failed

@@ -54,7 +54,9 @@ def verdict_of(
     if language != "JAVA":
         return Verdict(NO_STRATEGY, f"the strategy is the Java client's; this client is {language}")
     if not replay.windows and unreachable:
-        return Verdict(UNDETERMINED, f"connects to {unreachable} failed, but no send matches them")
+        return Verdict(
+            UNDETERMINED, f"connection attempts to {unreachable} failed, but no send matches them"
+        )
     if not replay.windows:
         return Verdict(
             UNDETERMINED, "no captured attempt failed or was slow enough to isolate its broker"

@@ -41,6 +41,7 @@ from .unseen import (
     Surroundings,
     copies_on_disk,
     last_returns,
+    stored_anyway,
     unseen_of,
 )
 from .words import fault_words, step_words, times_text
@@ -182,6 +183,7 @@ def _life_of(found: Found, around: Surroundings, sends: StitchedSends) -> Messag
         steps,
         lanes,
         _summary([row for row in _in_order(own) if id(row) not in caused])
+        + stored_anyway(own)
         + _of_stores(own, around.stores),
         unseen,
     )
@@ -309,11 +311,11 @@ def _summary(rows: Sequence[MessageRecord]) -> list[str]:
         lines.append(f"{', '.join(parts)} (producer clock)")
     groups: dict[str, int] = {}
     for row in delivered:
-        name = row.consumer_group or "who asked"
+        name = row.consumer_group or "an unknown group"
         groups[name] = groups.get(name, 0) + 1
     deliveries = [f"{times_text(times)} to {group}" for group, times in groups.items()]
     if len(stored) > 1:
-        lines.append(f"stored {times_text(len(stored))}: consumers may receive each copy")
+        lines.append(f"stored {times_text(len(stored))}: consumers may receive it each time")
     if deliveries:
         lines.append(f"delivered {', '.join(deliveries)}")
     topics = dict.fromkeys(row.topic for row in rows if row.topic is not None)

@@ -97,50 +97,65 @@ def _sends(rows: Sequence[MessageRecord]) -> list[MessageRecord]:
 def _of_sending(rows: Sequence[MessageRecord], around: Surroundings) -> list[str]:
     sends = _sends(rows)
     if not sends:
-        where = "other sends were" if around.senders_seen else "no other send was either"
-        return [f"the send was not captured; {where}"]
+        also = (
+            "although other sends were captured" if around.senders_seen else "and all other sends"
+        )
+        return [f"the send, {also}"]
     open_ = [row for row in sends if row.event == SENT]
     stored = [row for row in sends if row.event in (STORED, PREPARED)]
-    known = {row.offset_msg_id for row in stored}
-    on_disk = {row.offset_msg_id for row in copies_on_disk(rows)}
     lines = []
-    if open_ and not stored:
-        lines.append(_of_no_response(rows, len(on_disk), around))
-    elif open_:
-        lines.append(_of_some_responses(rows, len(open_), known, on_disk, around))
+    if open_ and not stored_anyway(rows):
+        lines.append(_of_no_response(around) if not stored else _of_some(len(open_), around))
     if sends and all(row.event == REFUSED for row in sends):
         lines.append("every attempt was refused: not stored, as far as the capture shows")
     return lines
 
 
-def _of_no_response(rows: Sequence[MessageRecord], on_disk: int, around: Surroundings) -> str:
-    if on_disk:
-        return f"no attempt got a response; the broker's store has it {times_text(on_disk)}"
-    if any(row.event == DELIVERED for row in rows):
-        return "no attempt got a response, but one was stored: it was delivered"
+def stored_anyway(rows: Sequence[MessageRecord]) -> list[str]:
+    """Return a note if later steps, or a store, show that an unanswered attempt was stored."""
+    sends = _sends(rows)
+    open_ = sum(row.event == SENT for row in sends)
+    if not open_:
+        return []
+    known = {row.offset_msg_id for row in sends if row.event in (STORED, PREPARED)}
+    on_disk = {row.offset_msg_id for row in copies_on_disk(rows)}
+    delivered = [row for row in rows if row.event == DELIVERED]
+    if not known:
+        but = "no attempt got a response, but the message was stored"
+        if on_disk:
+            return [f"{but}: the broker's store has it {times_text(len(on_disk))}"]
+        return [f"{but}: it was delivered"] if delivered else []
+    also = f"{'the' if open_ == 1 else 'an'} unanswered attempt was stored, too"
+    others = dict.fromkeys(
+        _record(row)
+        for row in delivered
+        if not row.reconsume_times and row.offset_msg_id not in known
+    )
+    if others:
+        return [f"{also}: the message was also delivered from {_named(list(others), '; ')}"]
+    if any(row not in known for row in on_disk):
+        return [f"{also}: the broker's store has the message at another offset"]
+    return []
+
+
+def _record(row: MessageRecord) -> str:
+    """Return the place of a delivered message: ``broker-a, queue 0, offset 1``."""
+    parts = [row.broker_name or row.server_address]
+    if row.queue_id is not None:
+        parts.append(f"queue {row.queue_id}")
+    if row.queue_offset is not None:
+        parts.append(f"offset {row.queue_offset}")
+    return ", ".join(parts)
+
+
+def _of_no_response(around: Surroundings) -> str:
     if around.stores:
         return "no attempt got a response; the given stores do not have it"
     return "no attempt got a response: unknown whether it was stored"
 
 
-def _of_some_responses(
-    rows: Sequence[MessageRecord],
-    open_: int,
-    known: Collection[str | None],
-    on_disk: Collection[str | None],
-    around: Surroundings,
-) -> str:
-    """Take `known` and `on_disk`: offset message ids in responses, and in stores."""
-    others = {
-        row.offset_msg_id
-        for row in rows
-        if row.event == DELIVERED and not row.reconsume_times and row.offset_msg_id not in known
-    }
-    also = "an attempt without a response was stored as well"
-    if others:
-        return f"{also}: it was delivered from another offset"
-    if any(row not in known for row in on_disk):
-        return f"{also}: the broker's store has it at another offset"
+def _of_some(open_: int, around: Surroundings) -> str:
+    """Take the number of unanswered attempts of a message of which another attempt was stored."""
     attempts = f"{_count(open_, 'attempt')} without a response"
     if around.stores:
         return f"the given stores have no copy of {attempts}"
@@ -168,24 +183,24 @@ def _of_delivery(found: Found, topic: str | None, around: Surroundings) -> list[
     if groups:
         passed = sorted({group or "?" for group, _ in found.covered})
         lines = [
-            f"no delivery captured, although {_named(groups)} fetched from {topic}:"
+            f"a delivery, although {_named(groups)} fetched from {topic}:"
             " possible reasons are a filter, another queue, or another time"
         ]
         if passed:
             lines.append(f"the offset of {_named(passed)} passed it without a captured delivery")
         return lines
     if around.fetches:
-        return [f"no delivery captured; no client fetches from {topic}"]
+        return [f"deliveries (no client fetches from {topic})"]
     closed = (
         f"; {counted(around.not_decoded, 'connection')} could not be decoded"
         if around.not_decoded
         else ""
     )
-    return [f"no delivery captured; no consumer connection captured{closed}"]
+    return [f"deliveries (no consumer connection{closed})"]
 
 
-def _named(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_MOST_NAMED])
+def _named(names: Sequence[str], separator: str = ", ") -> str:
+    shown = separator.join(names[:_MOST_NAMED])
     return shown if len(names) <= _MOST_NAMED else f"{shown} and {len(names) - _MOST_NAMED} more"
 
 

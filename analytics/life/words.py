@@ -10,7 +10,8 @@ from typing import Final
 
 from dissectors.broker_store.store_folder import IN_QUEUE
 from dissectors.grpc.names import OK
-from dissectors.quantities import duration_text
+from dissectors.quantities import counted, duration_text
+from dissectors.remoting.row_facts.names import fault_in
 from dissectors.rows.message_record import (
     ACKNOWLEDGED,
     BEFORE,
@@ -55,7 +56,7 @@ def step_words(row: MessageRecord) -> str:
 
 def fault_words(fault: str) -> str:
     """Return the description of a fault injected into the request of a step."""
-    return f"; injected fault: {fault.partition(': request ')[0]}"
+    return f"; injected fault: {fault_in(fault)}"
 
 
 def _place(row: MessageRecord) -> str:
@@ -103,7 +104,8 @@ def _delivered(row: MessageRecord) -> str:
 
 def _acknowledged(row: MessageRecord) -> str:
     if row.covers == BEFORE:
-        return f"offset {row.queue_offset} of {_place(row)} committed for {row.consumer_group}"
+        group = row.consumer_group or "an unknown group"
+        return f"{group} committed offset {row.queue_offset} of {_place(row)}"
     return f"acknowledged by {row.consumer_group}: {_place(row)}{_response(row)}"
 
 
@@ -114,7 +116,7 @@ def _returned(row: MessageRecord) -> str:
     if level is not None:
         terms.append(f"delay level {level}" if level else "delay chosen by the broker")
     if most is not None and most >= 0:
-        terms.append(f"max {most}")
+        terms.append(f"at most {counted(most, 'redelivery', 'redeliveries')}")
     how = f" ({', '.join(terms)})" if terms else ""
     group = row.consumer_group or row.producer_group
     return f"returned by {group} for redelivery{how}{_response(row)}"

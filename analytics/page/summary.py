@@ -96,14 +96,19 @@ def _tiles(tables: Mapping[str, Sequence[Row]], show_us: Show, show: Show) -> It
         first, last = min(times), max(times)
         length = show_us((micros_of(last) or 0) - (micros_of(first) or 0))
         to = f"{last:%H:%M:%S}" if first.date() == last.date() else f"{last:%Y-%m-%d %H:%M:%S}"
-        yield _Tile("Window", length, f"{first:%Y-%m-%d %H:%M:%S} to {to} UTC")
+        yield _Tile("Time range", length, f"{first:%Y-%m-%d %H:%M:%S} to {to} UTC")
     requests = tables.get(_OPERATIONS)
     if requests is not None:
         whole = sum_of(requests, "exchanges")
         failed = sum_of(requests, "failed")
         proven, unknown = sum_of(requests, "no_response"), sum_of(requests, "unknown")
         yield _Tile("Exchanges", show(whole), "requests, with their responses")
-        yield _Tile("Errors", show(failed), "failure responses", "error" if failed else "")
+        yield _Tile(
+            "Failed responses",
+            show(failed),
+            "responses that report a failure",
+            "error" if failed else "",
+        )
         yield _Tile(
             "Unanswered",
             show(proven + unknown),

@@ -51,7 +51,7 @@ PRODUCERS = ReportTable(
     "isolation_producers",
     "Producers and fault strategies",
     (
-        "One row per remoting producer, those with attempts at isolated brokers first. gRPC "
+        "One row per remoting producer, those that sent to isolated brokers first. gRPC "
         "producers choose among proxies and are not listed."
     ),
     PRODUCER_COLUMNS,
@@ -87,9 +87,9 @@ WINDOWS = ReportTable(
         "broker",
         "length_us",
         "cause",
+        "strategy",
         "events",
         "ended_by",
-        "strategy",
         "to_isolated",
         "open",
         "request_packet",
@@ -98,11 +98,21 @@ WINDOWS = ReportTable(
 )
 SENDS = ReportTable(
     "isolation_sends",
-    "Attempts at isolated brokers",
-    "One row per attempt at an isolated broker, by time; the first 1,000 per producer.",
+    "Sends to isolated brokers",
+    "One row per attempt to send to an isolated broker, by time; the first 1,000 per producer.",
     SEND_COLUMNS,
     order=("time", *WHO, "unique_key", "attempt"),
-    brief=("time", "client", "broker", "why", "outcome", "topic", "request_packet", "capture"),
+    brief=(
+        "time",
+        "client",
+        "broker",
+        "strategy",
+        "why",
+        "outcome",
+        "topic",
+        "request_packet",
+        "capture",
+    ),
     shown=10,
 )
 BROKERS = ReportTable(
@@ -118,12 +128,12 @@ BROKERS = ReportTable(
         "attempts",
         "attempts_share",
         "failures",
+        "strategy",
         "isolated_share",
         "windows",
         "to_isolated",
         "abandoned",
         "absent_us",
-        "strategy",
     ),
 )
 SETTINGS = ReportTable(
@@ -147,8 +157,8 @@ TOPIC_SKEW = ReportTable(
         TableColumn("brokers", "int", "", "brokers that it was sent to"),
         TableColumn("queues", "int", "", "queues with attempts"),
         TableColumn("attempts", "int", "", "attempts"),
-        TableColumn("least", "int", "", "attempts at the least used queue"),
-        TableColumn("most", "int", "", "attempts at the most used queue"),
+        TableColumn("least", "int", "", "attempts to send to the least used queue"),
+        TableColumn("most", "int", "", "attempts to send to the most used queue"),
         TableColumn("chi_square", "float", "", "chi-square distance from an even distribution"),
         TableColumn(
             "deviations",
@@ -330,8 +340,8 @@ def report_notes(rows: Rows) -> list[str]:
     if gone:
         brokers = ", ".join(sorted({str(row["unreachable"]) for row in gone})[:5])
         notes.append(
-            f"{counted(len(gone), 'producer')} had failed connects ({brokers}). If no send matches"
-            " a failed connect, its isolation window is missing."
+            f"{counted(len(gone), 'producer')} had failed connection attempts ({brokers}). If no"
+            " send matches such an attempt, its isolation window is missing."
         )
     if off := states.count(isolation.OFF):
         notes.append(

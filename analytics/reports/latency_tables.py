@@ -38,7 +38,7 @@ _LATENCY: tuple[TableColumn, ...] = (
     TableColumn(
         "bucket_mean", "float", "", "mean histogram bucket (64 per power of two), for --compare"
     ),
-    TableColumn("bucket_sd", "float", "", "standard deviation of the same"),
+    TableColumn("bucket_sd", "float", "", "standard deviation of the histogram bucket"),
 )
 _RATE = TableColumn("rate", "float", "1/s", "exchanges per second over the whole capture")
 _OPERATION = TableColumn("operation", "string", "", "request name")
@@ -62,7 +62,7 @@ RANK = (
 _LOAD = (
     _BYTES,
     TableColumn("in_flight", "float", "", "average number of requests waiting for their response"),
-    TableColumn("peak_in_flight", "float", "", "highest average over a thousandth of a window"),
+    TableColumn("peak_in_flight", "float", "", "highest average over 1/1000 of a window"),
 )
 _PACKETS = (
     TableColumn("capture", "string", "", "capture file"),
@@ -92,7 +92,7 @@ _COARSE = (
 TOTAL = ReportTable(
     "latency_total",
     "Overall latency",
-    "One row for calls and one for long polls, most frequent first.",
+    "One row for long polls and one for all other requests, most frequent first.",
     (_WAITS, *_RESPONSES, _RATE, *_LATENCY),
     order=("-exchanges", "long_poll"),
     brief=(
@@ -295,7 +295,7 @@ NETWORK = ReportTable(
         TableColumn("server_address", "string", "", "server `address:port`"),
         _BROKER,
         TableColumn("connections", "int", "", "TCP connections, including refused ones"),
-        TableColumn("refused", "int", "", "connects refused with RST"),
+        TableColumn("refused", "int", "", "connection attempts refused with RST"),
         TableColumn("unreachable", "int", "", "connections whose SYN got no response"),
         TableColumn("reset", "int", "", "connections ended by RST"),
         TableColumn("exchanges", "int", "", "answered requests, without long polls"),

@@ -473,9 +473,8 @@ def _about_unanswered(unanswered: Sequence[Row]) -> list[str]:
     unknown = _count([row for row in waited if not row["proven"]])
     notes = []
     if never:
-        requests = counted(never, "request was", "requests were")
         ended = "its connection" if never == 1 else "their connections"
-        notes.append(f"{requests} never responded to: {ended} ended first.")
+        notes.append(f"{counted(never, 'request')} got no response before {ended} ended.")
     if unknown:
         notes.append(
             f"{counted(unknown, 'request has', 'requests have')} no captured response; the"

@@ -347,7 +347,8 @@ def report_notes(rows: Rows) -> list[str]:
         )
     if inferred := sum_of(rows.get(CAUSES.name, ()), "inferred"):
         notes.append(
-            f"{counted(inferred, 'attempt')} inferred from connects that failed during a send."
+            f"{counted(inferred, 'attempt')} inferred from connection attempts that failed during a"
+            " send."
         )
     if stale := sum_of(totals, "stale_queue"):
         notes.append(

@@ -18,8 +18,10 @@ SUMS: tuple[TableColumn, ...] = (
     TableColumn("unconfirmed", "int", "", "messages stored although the client saw a failure"),
     TableColumn("unknown", "int", "", "messages whose outcome was not captured"),
     TableColumn("duplicates", "int", "", "messages stored more than once"),
-    TableColumn("copies", "int", "", "surplus stored copies"),
-    TableColumn("unsure", "int", "", "attempts before a retry that may also have stored a copy"),
+    TableColumn("copies", "int", "", "times that these messages were stored beyond the first"),
+    TableColumn(
+        "unsure", "int", "", "attempts before a retry that may also have stored the message"
+    ),
     TableColumn(
         "over_budget", "int", "", ("attempts that started after sendMsgTimeout; not for gRPC")
     ),
@@ -69,7 +71,7 @@ CAUSES = ReportTable(
         TableColumn("messages", "int", "", "messages of these attempts"),
         TableColumn("retried", "int", "", "attempts followed by a retry"),
         TableColumn("stored", "int", "", "messages eventually stored"),
-        TableColumn("inferred", "int", "", "attempts inferred from a failed connect"),
+        TableColumn("inferred", "int", "", "attempts inferred from a failed connection attempt"),
         TableColumn("topics", "int", "", "topics of these messages"),
         TableColumn("clients", "int", "", "client addresses"),
         TableColumn("remark", "string", "", "sample remark of a broker"),
@@ -81,14 +83,14 @@ CAUSES = ReportTable(
 )
 CONNECTS = ReportTable(
     "failed_connects",
-    "Failed connects",
+    "Failed connection attempts",
     (
-        "One row per broker and client address. Sends inferred from these connects count as "
-        "attempts; the message is unknown for the others."
+        "One row per broker and client address. Send attempts inferred from these connection "
+        "attempts are counted; the message is unknown for the others."
     ),
     (
         *CONNECT_COLUMNS,
-        TableColumn("attempts", "int", "", "send attempts inferred from these connects"),
+        TableColumn("attempts", "int", "", "send attempts inferred from these connection attempts"),
     ),
     order=("-connects", "broker", "server_address", "client"),
     brief=(

@@ -31,14 +31,12 @@ if TYPE_CHECKING:
 OUTAGES = ReportTable(
     "latency_unavailable",
     "Unreachable servers",
-    "One row per outage of a broker, proxy, or NameServer. No exchange shows this latency.",
+    "One row per outage of a broker, proxy, or NameServer. These waits appear in no exchange.",
     (
         TableColumn("broker", "string", "", "broker name if known, otherwise address"),
         TableColumn("server_address", "string", "", "`address:port`"),
-        TableColumn(
-            "first_time", "time", "", "first connection that it closed, or first failed connect"
-        ),
-        TableColumn("last_time", "time", "", "last of these"),
+        TableColumn("first_time", "time", "", "first lost connection or failed connection attempt"),
+        TableColumn("last_time", "time", "", "last lost connection or failed connection attempt"),
         TableColumn("back_time", "time", "", "when it was first seen again; empty: never"),
         TableColumn(
             "lasted_us",
@@ -48,7 +46,9 @@ OUTAGES = ReportTable(
         ),
         TableColumn("lost", "int", "", "connections that it closed while in use"),
         *CONNECT_COUNTS,
-        TableColumn("producers", "int", "", "number of producer addresses with failed connects"),
+        TableColumn(
+            "producers", "int", "", "number of producer addresses with failed connection attempts"
+        ),
         TableColumn("clients", "int", "", "number of other client addresses"),
         TableColumn(
             "strangers", "int", "", "number of addresses that never sent a request to this server"

@@ -128,7 +128,9 @@ ATTEMPT_COLUMNS: tuple[TableColumn, ...] = (
         "",
         ("whether the packets prove the outcome; false: the capture has gaps here"),
     ),
-    TableColumn("inferred", "bool", "", "whether the attempt is inferred from a failed connect"),
+    TableColumn(
+        "inferred", "bool", "", "whether the attempt is inferred from a failed connection attempt"
+    ),
     TableColumn("client_address", "string", "", "client `address:port`"),
     TableColumn("server_address", "string", "", "broker or proxy `address:port`"),
     TableColumn("source", "string", "", "input"),

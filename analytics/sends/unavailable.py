@@ -49,9 +49,9 @@ GAP_US = 10_000_000
 BURST_US = 200_000
 """Maximum time between connects of a client that retries for one message."""
 CONNECT_COUNTS: tuple[TableColumn, ...] = (
-    TableColumn("connects", "int", "", "connects that failed"),
-    TableColumn("refused", "int", "", "connects refused with RST"),
-    TableColumn("no_response", "int", "", "connects without any response to the SYN"),
+    TableColumn("connects", "int", "", "failed connection attempts"),
+    TableColumn("refused", "int", "", "connection attempts refused with RST"),
+    TableColumn("no_response", "int", "", "connection attempts without any response to the SYN"),
 )
 CONNECT_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn("broker", "string", "", "broker name if known, otherwise address"),
@@ -72,10 +72,10 @@ CONNECT_COLUMNS: tuple[TableColumn, ...] = (
         "silent",
         "int",
         "",
-        "connections without any request; if present, some failed connects may come from a probe",
+        "connections without any request; if present, some failed attempts may come from a probe",
     ),
-    TableColumn("first_time", "time", "", "first failed connect"),
-    TableColumn("last_time", "time", "", "the last"),
+    TableColumn("first_time", "time", "", "first failed connection attempt"),
+    TableColumn("last_time", "time", "", "last failed connection attempt"),
     TableColumn("capture", "string", "", "capture of the first occurrence"),
     TableColumn("conversation", "int", "", "TCP connection number"),
 )
@@ -207,7 +207,7 @@ def about_connects(rows: Sequence[Row]) -> list[str]:
         )
         role = "sends messages to it" if row["who"] == PRODUCER else "is one of its clients"
         notes.append(
-            f"{row['broker']} could not be reached: {counted(connects, 'connect')} of"
+            f"{row['broker']} could not be reached: {counted(connects, 'connection attempt')} of"
             f" {row['client']}, which {role}, failed{probes}. Messages for it that were never sent"
             " are not counted."
         )

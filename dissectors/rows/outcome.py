@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..remoting.code_names import request_name
 from ..remoting.topic_names import RETRY_PREFIX
 
 ANSWERED: Final = "answered"
@@ -116,6 +117,12 @@ def is_send(request_name: str | None) -> bool:
     return request_name is not None and (
         request_name.startswith("SEND_") or request_name in SEND_CALLS
     )
+
+
+def operation_on(code: int, topic: str) -> str:
+    """Return a request in words: ``SEND_MESSAGE_V2 to Orders``, ``PULL_MESSAGE of Orders``."""
+    name = request_name(code)
+    return f"{name} {'to' if is_send(name) else 'of'} {topic}" if topic else name
 
 
 def is_pop(request_name: str | None) -> bool:

@@ -195,17 +195,17 @@ class FieldSet:
         """Return ``; did you mean ...?`` for an unknown name, or where the names are listed."""
         if name in self._elsewhere:
             return f"; {self._elsewhere[name]}"
-        return _near(name, self.names) or "; rmqtool help decoded-log lists the columns"
+        return similar(name, self.names) or "; rmqtool help decoded-log lists the columns"
 
 
 def suggestion(name: str, known: Collection[str], what: str) -> str:
     """Return the end of an error message about an unknown `name`: similar names, or all if few."""
-    if near := _near(name, known):
+    if near := similar(name, known):
         return near
     return f"; the {what} are: {', '.join(known)}" if len(known) <= _MOST_LISTED else ""
 
 
-def _near(name: str, known: Collection[str]) -> str:
+def similar(name: str, known: Collection[str]) -> str:
     """Return ``; did you mean ...?`` with similar names; empty if there are none."""
     spellings = {candidate.lower(): candidate for candidate in known}
     near = difflib.get_close_matches(name.lower(), spellings, n=3, cutoff=0.6)

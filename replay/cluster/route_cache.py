@@ -104,7 +104,7 @@ class RouteCache:
             route = yield from self._ask_route(key, topic, deadline, most)
             if route is None:
                 hint = "create it, or let brokers create topics (autoCreateTopicEnable)"
-                raise RouteError(f"no NameServer has a route of topic {topic}", hint)
+                raise RouteError(f"no NameServer has a route for topic {topic}", hint)
         if not route.queues:
             hint = "none of its masters is up, or none allows writing (perm)"
             raise RouteError(f"topic {topic} has no writable queue", hint)
@@ -159,7 +159,7 @@ class RouteCache:
                 if code == 0 or code == TOPIC_NOT_EXIST:
                     return invoke
                 rejection = BrokerError(code, invoke.command.remark)
-                problems.append(f"{self.namesrv} answered {rejection.reason}")
+                problems.append(f"{self.namesrv} responded {rejection.reason}")
             self._next_namesrv()
         raise NameServerError(
             "; ".join(problems) or "the timeout passed before a NameServer was asked", hint

@@ -133,7 +133,7 @@ class Invoke(msgspec.Struct, eq=False):
     def _state(self) -> str:
         if self.command is not None:
             name = response_name(self.command.code)
-            return f"answered {name}, body {len(self.body)} bytes"
+            return f"responded {name}, body {len(self.body)} bytes"
         if self.ended:
             return "written" if self.request.oneway else "failed"
         oneway = "oneway, " if self.request.oneway else ""

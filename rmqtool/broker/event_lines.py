@@ -6,14 +6,15 @@ and pulls are counted per second. Text from the network is made printable.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from dissectors.printable import printable
 from dissectors.quantities import counted
-from dissectors.remoting.code_names import request_name, response_name
-from dissectors.rows.outcome import NORMAL_RESPONSES
+from dissectors.remoting.code_names import response_name
+from dissectors.rows.outcome import NORMAL_RESPONSES, operation_on
 from replay.sandbox import EventKind, SandboxEvent
 
 from ..ui.console import Style, Terminal, cut, padded, styled
@@ -66,6 +67,8 @@ class ShownEvent(NamedTuple):
     """messages of all these events"""
     more: int = 0
     """number of further equal events"""
+    first_ms: int = 0
+    """time of the first of them, which was shown"""
 
 
 class EventDigest:
@@ -103,7 +106,8 @@ class EventDigest:
             del self._seen[key]
             if seen.more:
                 more = 0 if seen.first.kind in _COUNTED else seen.more
-                yield ShownEvent(seen.first._replace(at_ms=now_ms), seen.messages, more)
+                event = seen.first._replace(at_ms=now_ms)
+                yield ShownEvent(event, seen.messages, more, seen.first.at_ms)
 
     def finish(self, now_ms: int) -> Iterator[ShownEvent]:
         """Yield all events that were held back."""
@@ -116,7 +120,7 @@ def line_of(shown: ShownEvent, terminal: Terminal) -> str:
     event = shown.event
     colour = _COLOURS.get(event.kind, "") if terminal.colour else ""
     kind = styled(padded(event.kind.value, 12), colour)
-    rest = " ".join(part for part in _what(event, shown.messages, shown.more) if part)
+    rest = " ".join(part for part in _what(shown) if part)
     at = clock(event.at_ms * 1_000_000)
     return f"{at}  {padded(event.server, 9)}  {kind}  {cut(rest, terminal.width - 39)}"
 
@@ -128,23 +132,24 @@ def _key_of(event: SandboxEvent) -> _Key:
     return (event.kind, event.server, event.code, event.topic, event.response, detail)
 
 
-def _what(event: SandboxEvent, messages: int, more: int) -> Iterator[str]:
+def _what(shown: ShownEvent) -> Iterator[str]:
+    event, messages, more = shown.event, shown.messages, shown.more
     if event.kind in _COUNTED:
         yield f"{counted(messages, 'message')} of {printable(event.topic)}"
         return
     if event.code is not None:
-        yield f"{request_name(event.code)}"
-        yield f"of {printable(event.topic)}" if event.topic else ""
+        yield operation_on(event.code, printable(event.topic))
         if event.response:
             name = response_name(event.response, event.code)
-            yield f"answered {event.response} {name}"
+            yield f"responded {event.response} {name}"
     elif event.topic:
         yield printable(event.topic)
     if event.kind in (EventKind.CONNECTED, EventKind.DISCONNECTED, EventKind.BAD_BYTES):
         yield event.peer
     yield printable(event.detail)
     if more:
-        yield f"({count(more)} more)"
+        seconds = max(1, math.ceil((event.at_ms - shown.first_ms) / 1000))
+        yield f"({count(more)} more in the last {seconds} s)"
 
 
 def json_of(shown: ShownEvent) -> dict[str, object]:

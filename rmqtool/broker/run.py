@@ -154,7 +154,7 @@ def _summary(box: Sandbox, seconds: float) -> Iterator[Labelled]:
     for code, number in requests.most_common(_MOST_ROWS):
         yield _counted_line(number, request_name(code))
     for (code, response), number in errors.most_common(_MOST_ROWS):
-        response_text = f"answered {response} {response_name(response, code)}"
+        response_text = f"responded {response} {response_name(response, code)}"
         yield _counted_line(number, f"{request_name(code)} {response_text}")
 
 

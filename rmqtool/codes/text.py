@@ -43,9 +43,9 @@ TITLES = {
 MOST_ALIKE = 8
 """Most similar names that are listed."""
 _MODES = {
-    "sync": "the sender waits for the response",
-    "async": "the sender is called back with the response",
-    "any": "the sender waits, is called back, or wants no response",
+    "sync": "awaited by the sender",
+    "async": "delivered to a callback of the sender",
+    "any": "awaited, delivered to a callback, or none (oneway)",
     "oneway": "never",
     "internal": "never on the wire",
 }

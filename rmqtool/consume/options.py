@@ -114,7 +114,7 @@ class ConsumeCommand(ClusterRequest):
         typed=str,
         read=_place_of,
     )
-    limit: int | None = common.LIMIT
+    limit: int | None = option("Stop after N messages.", _SELECT, min=0, metavar="N")
     follow: bool = option("Wait for new messages until Ctrl-C.", _SELECT, False)
     broker: str | None = option("Read only from this broker.", _SELECT, metavar="NAME")
     queue: int | None = option("Read only this queue of each broker.", _SELECT, min=0, metavar="N")

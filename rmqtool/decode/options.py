@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dissectors.decode.partition import Partition
 from dissectors.times import Moment, Zone
@@ -150,6 +150,11 @@ def _conditions(_option: str, texts: list[str] | None, view: View) -> tuple[Cond
     return tuple(map(condition_of, texts or ()))
 
 
+def columns_of_view(columns: Any) -> Any:
+    """Return an option `--columns` that checks its names against the rows of the view."""
+    return replace(columns, read=_columns, needs=("view",))
+
+
 BODY_LIMIT = option(
     "Maximum body bytes to show (default: 1KiB in trees, all in JSON of commands, "
     "none in message rows).",
@@ -191,7 +196,7 @@ class DecodeRequest:
         read=_sort,
         needs=("view", "follow"),
     )
-    columns: tuple[str, ...] = replace(options.COLUMNS, read=_columns, needs=("view",))
+    columns: tuple[str, ...] = columns_of_view(options.COLUMNS)
     format: RowFormat = option(
         "Output format; json is one array, jsonl one object per line "
         "(default: from the -o extension, otherwise table).",

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from dissectors.tcp.source import CaptureError
 
+from ..ui import common_options as options
 from ..ui.declared import argument, command_with, declared, derived
 from ..ui.errors import print_note
 from ..ui.status import CommandError, ExitStatus
-from .options import DecodeRequest, View
+from .options import DecodeRequest, View, columns_of_view
 
 
 @declared
@@ -19,6 +20,8 @@ class StoreRequest(DecodeRequest):
     folder: str = argument(
         "DIR", "Copy of a broker's store folder, or of its commitlog folder.", "", required=True
     )
+    where: str = options.where(example="event == stored")
+    columns: tuple[str, ...] = columns_of_view(options.columns("time,event,topic"))
     view: View = derived(lambda: View.list_messages, value=View.list_messages)
 
 

@@ -103,7 +103,7 @@ def problem_facts(problem: Problem, verbose: bool) -> list[Labelled]:
     head = f"└ {label}" if follows else label
     texts = [(_facts_line(problem), Style.DIM)]
     if problem.reason:
-        texts.append((f"{problem.confidence}: {one_line(problem.reason)}", ""))
+        texts.append((f"not certain: {one_line(problem.reason)}", ""))
     if verbose:
         texts += _details(problem)
     elif not follows:
@@ -148,7 +148,11 @@ def _packets(problem: Problem) -> str:
     packets = list(dict.fromkeys(shown))  # several calls may share one
     if not packets:
         numbers = sorted({evidence.conversation for evidence in problem.evidence})
-        return f"; conversation {', '.join(map(str, numbers[:4]))}" if numbers else ""
+        if not numbers:
+            return ""
+        noun = "conversation" if len(numbers) == 1 else "conversations"
+        more = ", …" if len(numbers) > 4 else ""
+        return f"; {noun} {', '.join(map(str, numbers[:4]))}{more}"
     more = ", …" if len(packets) > 4 or problem.count > len(shown) else ""
     noun = "packet" if len(packets) == 1 else "packets"
     return f"; {noun} {', '.join(map(str, packets[:4]))}{more}"

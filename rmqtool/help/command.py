@@ -25,6 +25,8 @@ Search = Annotated[
     str | None,
     typer.Option("--search", metavar="WORD", help="List sections that contain WORD."),
 ]
+_MOST_TOPICS = 5
+"""Most topics with a section that are suggested."""
 _WIDEST = 120
 """Cells of a line of text; longer ones are hard to read."""
 
@@ -117,16 +119,26 @@ def _write_markdown(text: str, color: When) -> None:
     print("\n".join(document_lines(text, shown)))
 
 
+def _unknown_topic(words: list[str], commands: list[str]) -> CommandError:
+    """Return the error for words that name neither a topic nor a command."""
+    from dissectors.where.fields import similar
+
+    from .documents import topics, topics_with
+
+    text = f"no topic {words[0]!r}"
+    section = " ".join(words)
+    if found := topics_with(section)[:_MOST_TOPICS]:
+        commands = [f"rmqtool help {topic} {section}" for topic in found]
+        return CommandError(f"{text}; did you mean:", "\n".join(commands), ExitStatus.USAGE)
+    near = similar(words[0], [*topics(), *commands])
+    return CommandError(f"{text}{near}", "`rmqtool help` lists the topics", ExitStatus.USAGE)
+
+
 def _help_of_command(context: typer.Context, words: list[str]) -> ExitStatus:
     command = context.find_root().command
     names = getattr(command, "commands", {})
     if words[0] not in names:
-        from dissectors.where.fields import suggestion
-
-        from .documents import topics
-
-        near = suggestion(words[0], sorted({*topics(), *names}), "topics")
-        raise CommandError(f"no topic {words[0]!r}{near}", "rmqtool help", ExitStatus.USAGE)
+        raise _unknown_topic(words, sorted(names))
     try:
         command.main([*words, "--help"], prog_name="rmqtool", standalone_mode=False)
     except Exception as error:  # an unknown subcommand

@@ -86,6 +86,20 @@ def chosen_sections(text: str, words: str) -> list[Section]:
     return chosen
 
 
+def topics_with(words: str) -> list[str]:
+    """Return the topics with a heading that contains whole words, those that consist of it first.
+
+    Upper and lower case are equal. Titles of documents do not count.
+    """
+    wanted = re.compile(rf"\b{re.escape(words)}\b", re.IGNORECASE)
+    found = []
+    for topic, path in topics().items():
+        titles = [section.title for section in sections(document(path)) if section.level > 1]
+        if near := [title for title in titles if wanted.search(title)]:
+            found.append((min(map(len, near)) > len(words), topic))
+    return [topic for _, topic in sorted(found)]
+
+
 def sections_with(word: str) -> list[tuple[str, str]]:
     """Return topic and heading of the innermost sections that contain a word, with a line of each.
 

@@ -8,7 +8,7 @@ from .options import ProxyRequest
 
 
 def _run(request: ProxyRequest) -> ExitStatus:
-    """Front a real cluster: record its traffic, and inject faults into it.
+    """Sit between clients and a real cluster: record traffic, inject faults.
 
     Examples:
       rmqtool proxy -n 10.0.0.5:9876 --allow 10.0.0.0/8

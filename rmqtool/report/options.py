@@ -278,14 +278,14 @@ class ReportRequest:
         read=objective_option,
     )
     cells: str | None = option(
-        "Also write the counts behind the tables, for reports to merge.",
+        "Also write counts that later reports can merge.",
         _OUTPUT,
         metavar="FOLDER",
         read=_cells,
         needs=("tables", "compare", "force", "follow"),
     )
     follow: bool = option(
-        "Add inputs that arrive in INPUT to --cells until Ctrl-C.",
+        "Add new files in INPUT to --cells until Ctrl-C.",
         _WHAT,
         False,
         read=_follow,
@@ -361,7 +361,7 @@ class ReportRequest:
         "Producers' retryTimesWhenSendFailed (default: 2).", _CLIENTS, min=0, metavar="N"
     )
     generation: str | None = option(
-        "Generation of the fault strategy (default: from each client's version).",
+        "Fault strategy generation: 4.7, 4.8, or 5.1 (default: from each client's version).",
         _CLIENTS,
         metavar="NAME",
     )

@@ -8,6 +8,7 @@ them. Java is always ended and temporary files are always removed.
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 import sys
 from collections.abc import Callable, Collection, Sequence
@@ -15,11 +16,12 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from analytics.reports import REPORT_MODULES
 from dissectors.owned_folder import OwnedFolder
 from dissectors.quantities import counted
-from dissectors.where.fields import suggestion
+from dissectors.where.fields import similar, suggestion
 from dissectors.where.filter import WhereError
 
 from ..ui.errors import print_note
@@ -40,6 +42,10 @@ if TYPE_CHECKING:
     from analytics.report import Report, ReportTable
     from analytics.result import ReportResult
     from analytics.spark.session import Session
+
+
+_NAME: Final = re.compile(r"[a-z]+(?:[-_][a-z]+)*")
+"""what may be meant as the name of a report"""
 
 
 def run_report(request: ReportRequest) -> ExitStatus:
@@ -91,6 +97,18 @@ def check_where(request: ReportRequest) -> None:
         raise CommandError(f"--where: {error.reason}", error.pointed(), ExitStatus.USAGE) from None
 
 
+def _check_name(request: ReportRequest) -> None:
+    """Raise CommandError if the first input may be meant as the name of a report."""
+    word = request.inputs[0] if request.inputs else ""
+    if _NAME.fullmatch(word) is None or Path(word).exists():
+        return
+    near = similar(word, REPORT_MODULES)
+    raise CommandError(
+        f"{word}: no such file, folder, or report{near}",
+        "rmqtool report --list lists the reports",
+    )
+
+
 Save = Callable[["Sequence[Report]", "Sequence[Input]", "Tables"], None]
 """Writes reports: reports, their input, its tables with counted cells."""
 
@@ -107,6 +125,7 @@ def results_of(
     from analytics.inputs.window import time_of
 
     check_where(request)
+    _check_name(request)
     if request.tables:
         chosen_reports(request)  # an unknown name is reported before Spark is started
     window = time_of(request.since, request.until)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from analytics.compare import head_of
 from dissectors.quantities import counted
 
-from ..ui.columns import LineColumn, text_of_hidden
+from ..ui.columns import ABSENT, LineColumn, text_of_hidden
 from ..ui.console import Style, Terminal, cells, one_line
 from ..ui.figures import count, duration, moment, size
 from ..ui.remark import cause_of
@@ -28,7 +28,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LINE = 100
 _NAMED_ROWS: Final = 40
 """rows of a file-only table when it is requested by name"""
-UNKNOWN = "-"
+UNKNOWN = ABSENT
 _SENTENCES: Final = ("title", "limit")
 """columns that are useless when cut: printed below the row if they do not fit"""
 _NUMBER: Final = 14
@@ -82,11 +82,13 @@ def _table_lines(result: TableResult, terminal: Terminal, shown: int) -> list[st
     rows = result.rows(shown)
     lines, hidden = table_lines(rows, columns_of(table), terminal)
     if hidden:
-        lines += fact_lines([Labelled(text_of_hidden(hidden), Style.DIM, hang=2)], terminal)
+        text = f"{text_of_hidden(hidden)}; use --format json, csv, or parquet"
+        lines += fact_lines([Labelled(text, Style.DIM, hang=2)], terminal)
     more = whole - len(rows)
     if more > 0:
         at_least = "at least " if result.cut else ""
-        rest = f"… and {at_least}{counted(more, 'row')} more: --format json, csv, parquet"
+        rows_text = f"{at_least}{counted(more, 'more row')}"
+        rest = f"… {rows_text}: use --format json, csv, or parquet"
         lines += fact_lines([Labelled(rest, Style.DIM, hang=2)], terminal)
     return [*fact_lines([Labelled(table.title, Style.BOLD)], terminal), *lines]
 

@@ -208,7 +208,7 @@ BROKER_COLUMNS: tuple[LineColumn[BrokerSends], ...] = (
 )
 FAILURE_COLUMNS: tuple[LineColumn[Failure], ...] = (
     LineColumn("CODE", lambda row: "-" if row.code is None else str(row.code), 1, 4, 5, True),
-    LineColumn("FAILED ATTEMPTS", lambda row: one_line(row.name), 1, 15, 32),
+    LineColumn("OUTCOME", lambda row: one_line(row.name), 1, 7, 32),
     LineColumn("COUNT", lambda row: count(row.count), 1, 5, 12, True),
     LineColumn("FIRST", lambda row: cause_of(row.example), 2, 20, 200, wraps=True),
 )

@@ -95,7 +95,7 @@ def _hint(search: MessageSearch, key: str | None) -> str:
         return "the input has no sends and no message fetches"
     if key is None:
         return "decode pcap --list-messages shows the rows that the filter tests"
-    return "keys match exactly; for parts use --where 'keys ~ …'"
+    return "keys match exactly; to match part of a key, use --where 'keys ~ …'"
 
 
 def _read(

@@ -22,6 +22,8 @@ Row = TypeVar("Row")
 CORE_RANK = 7
 """Columns up to this rank are shown in full before any other."""
 _NARROW = 100
+ABSENT = "-"
+"""Cell of a value that is not there; it is never written below a row."""
 _BELOW = "  └ "
 """Prefix of a text below its row."""
 _MOST_BELOW = 4
@@ -257,6 +259,8 @@ class LineTable(Generic[Row]):
 
     def _below(self, text: str, style: str) -> list[str]:
         """Return a wrapping text as lines below its row."""
+        if text == ABSENT:
+            return []
         width = self._terminal.width - len(_BELOW)
         texts = wrapped(text, width, _MOST_BELOW)
         marks = [_BELOW, *[" " * len(_BELOW)] * len(texts)]

@@ -110,7 +110,7 @@ WHERE = where()
 
 def _since(default_zone: str, needs: tuple[str, ...]) -> Any:
     return option(
-        "Start at 2026-11-20T10:00:00 or, on the first day, at 10:00 "
+        "Start at this time: 2026-11-20T10:00:00, or 10:00 on the first day "
         f"(default zone: {default_zone}).",
         _SELECT,
         metavar="TIME",
@@ -135,14 +135,21 @@ SINCE, UNTIL = _since("--tz", ("zone",)), _until(("zone",))
 """of commands with `TIME_ZONE` as their field `zone`"""
 SINCE_UTC, UNTIL_UTC = _since("UTC", ()), _until(())
 """of commands without"""
-COLUMNS = option(
-    "Show these columns, in this order, such as time,latency,topic.",
-    _OUTPUT,
-    metavar="NAMES",
-    value=(),
-    typed=str | None,
-    read=lambda _option, text: names_in(text),
-)
+
+
+def columns(example: str = "time,latency,topic") -> Any:
+    """Declare `--columns`."""
+    return option(
+        f"Show these columns, in this order, such as {example}.",
+        _OUTPUT,
+        metavar="NAMES",
+        value=(),
+        typed=str | None,
+        read=lambda _option, text: names_in(text),
+    )
+
+
+COLUMNS = columns()
 TIME_ZONE = option(
     "Time zone for displayed and entered times; files use UTC.",
     _OUTPUT,
@@ -201,7 +208,7 @@ TLS_KEYLOG = option(
     read=_key_log,
 )
 MAX_RATIO = option(
-    "Maximum decompression ratio of a capture beyond its first 128MiB.",
+    "Stop decompressing above this ratio (checked after 128 MiB).",
     _READ,
     MOST_TIMES,
     min=1,

@@ -17,7 +17,7 @@ def _run(request: WatchRequest) -> ExitStatus:
       sudo rmqtool watch -i eth0 -f 'tcp port 10911 or tcp port 9876'
       sudo rmqtool watch -i eth0 --metrics 127.0.0.1:9464
       sudo rmqtool watch -i eth0 --webhook http://127.0.0.1:8080/alerts
-      sudo rmqtool watch -i eth0 --incidents incidents --before 60s --after 30s
+      sudo rmqtool watch -i eth0 --ring-dir ring --incidents kept --before 60s
       ssh host sudo tcpdump -U -w - port 10911 | rmqtool watch - -T jsonl
 
     More: rmqtool help watch.

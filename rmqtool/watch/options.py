@@ -190,7 +190,7 @@ class WatchRequest:
         "Size of the ring.", _KEPT, "2GiB", metavar="SIZE", value=2 << 30, typed=str, read=_size
     )
     incidents: Path | None = option(
-        "Keep the packets around each problem in this folder, with its diagnosis.",
+        "Keep the packets around each problem in this folder (needs --ring-dir).",
         _KEPT,
         metavar="DIR",
         typed=str | None,

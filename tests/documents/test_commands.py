@@ -17,6 +17,9 @@ import typer
 from typer.testing import CliRunner
 
 from rmqtool.cli import app
+from rmqtool.ui import declared
+from rmqtool.ui.status import CommandError, ExitStatus
+from rmqtool.watch.options import WatchRequest
 from tests.dissectors.live.test_interface import needs_filter
 from tests.rmqtool.command import PROGRAM, process
 from tests.traffic.commands import route_query
@@ -201,3 +204,43 @@ def test_commands_of_live_md_capture(tmp_path: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "incident.pcapng").exists()
+
+
+# -- examples in help ------------------------------------------------------------------------------
+
+
+def _examples() -> Iterator[str]:
+    """Give the examples in the help of every command."""
+
+    def of(command: Any) -> Iterator[str]:
+        for line in (command.help or "").partition("Examples:")[2].splitlines():
+            if (found := _BEGIN.search(line.strip())) is not None:
+                yield re.split(r"\s{2,}", line.strip()[found.start(1) :])[0]
+        for inner in getattr(command, "commands", {}).values():
+            yield from of(inner)
+
+    return of(_root())
+
+
+def test_examples_in_help_can_be_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Their options are read and fit together; nothing is run."""
+    read = declared._read
+
+    def read_only(*given: Any) -> Any:
+        request = read(*given)
+        if isinstance(request, WatchRequest):
+            request.check()
+        raise CommandError("it can be typed", status=ExitStatus.OK)
+
+    monkeypatch.setattr(declared, "_read", read_only)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cells").mkdir()
+    examples = list(_examples())
+    assert len(examples) > 80
+    wrong = {}
+    for line in examples:
+        words = shlex.split(re.split(r" [|<] ", line)[0])
+        found = CliRunner().invoke(app, words[1:])
+        if found.exit_code == ExitStatus.USAGE:
+            wrong[line] = found.output
+    assert wrong == {}

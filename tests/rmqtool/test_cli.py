@@ -288,6 +288,13 @@ def test_every_command_has_help(arguments: list[str]) -> None:
     assert "  rmqtool decode" in result.out
 
 
+def test_an_unknown_short_option_suggests_the_one_in_the_other_case() -> None:
+    result = rmqtool("diagnose", "-v", "x.pcap")
+    assert result.status == ExitStatus.USAGE
+    assert "-V" in result.err.partition("No such option: -v")[2]
+    assert "ossible" not in rmqtool("diagnose", "-Z", "x.pcap").err
+
+
 @pytest.mark.slow
 def test_help_is_fast_and_light() -> None:
     code = (

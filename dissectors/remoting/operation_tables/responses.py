@@ -41,7 +41,7 @@ RESPONSE_ROWS: dict[str, Response] = {
         ),
     ),
     "SYSTEM_BUSY": Response(
-        "not even tried: the remark names the queue or the limit that is full",
+        "refused without an attempt; the remark names the full queue or limit",
         remarks=("[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while",),
     ),
     "REQUEST_CODE_NOT_SUPPORTED": Response("the responder has no processor for this request code"),

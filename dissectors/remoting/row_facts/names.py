@@ -194,6 +194,14 @@ FACTS: Final = (
 fact_in = value_in
 
 
+def fault_in(note: str) -> str:
+    """Return an injected fault without its request: ``busy`` of ``busy: SEND_MESSAGE_V2 to T``.
+
+    Earlier captures have ``busy: request 310 of T``.
+    """
+    return note.rpartition(": ")[0] or note
+
+
 def fact(name: str, value: object) -> str:
     """Format a fact for its column."""
     return f"{name}={str(value)[:MAX_VALUE]}"

@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 from dissectors.endpoint import host_of
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.heartbeat import client_id_of
+from dissectors.rows.outcome import operation_on
 
 from ..events import EventKind
 from ..request import ReceivedRequest, groups_of, topic_of
@@ -373,4 +374,4 @@ def _describe(injection: Injection | None, delay: float, code: int, topic: str) 
     what = [] if injection is None else [str(injection)]
     if delay:
         what.append(f"{delay * 1000:.1f}ms later")
-    return f"{', '.join(what)}: request {code}" + (f" of {topic}" if topic else "")
+    return f"{', '.join(what)}: {operation_on(code, topic)}"

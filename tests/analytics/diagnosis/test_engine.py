@@ -228,7 +228,7 @@ def test_rules_that_could_not_speak_are_named() -> None:
     made.add_exchanges([exchange(0, SEND, 0)])
     found = made.diagnosis()
     assert (found.silent, found.spoke) == ({str(Need.ROUTES): ["a"]}, 1)
-    assert not_judged(found) == ["Skipped without NameServer responses: a."]
+    assert not_judged(found) == ["Rules skipped because no NameServer responses were captured: a."]
 
 
 def test_a_case_may_be_of_another_rule() -> None:

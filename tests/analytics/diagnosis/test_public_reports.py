@@ -25,7 +25,7 @@ EXPECTED = {
     "05-grpc-nodeport": (
         "wrong-proxy-address",
         "the proxy's route names 127.99.7.99:8081, but clients reach the proxy at"
-        " 127.99.7.99:17881: 1 connect to it failed, none succeeded",
+        " 127.99.7.99:17881: 1 connection attempt to it failed, none succeeded",
     ),
     "07-pop-clock": ("pop-clock-skew", "124 of 124 pops of "),
     "09-broadcast-missed": (
@@ -63,8 +63,8 @@ EXPECTED = {
     ),
     "28-hostname": (
         "wrong-broker-address",
-        "the route names broker-a by a host name, rocketmq-001:10911, and no client that got it"
-        " connected to a broker",
+        "the route names broker-a by a host name, rocketmq-001:10911, and no client that"
+        " received this route connected to a broker",
     ),
     "29-broker-moved": (
         "broker-gone",

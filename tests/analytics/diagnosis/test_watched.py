@@ -94,7 +94,7 @@ def test_a_hang_is_a_fact_while_it_lasts_and_counts_once() -> None:
     (hung,) = [one for one in seen(engine, 71, (), now) if one.rule == "broker-hung"]
     assert (hung.state, hung.count) == (ProblemState.OVER, 3)
     assert hung.title.endswith(
-        "hung from 11:06:50 to 11:07:50 UTC (60 s): 3 requests were answered after it resumed"
+        "hung from 11:06:50 to 11:07:50 UTC (60 s): 3 requests answered late"
     )
 
 

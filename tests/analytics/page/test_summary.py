@@ -25,7 +25,7 @@ def test_a_hang_is_seen_at_once() -> None:
     page = page_of("t", [], results, shower_of, [file])
     tiles = dict(re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd>", page.split("<figure", 1)[0]))
     assert tiles["Verdict"] == "2 errors, 1 warning, 1 info"
-    assert (tiles["Exchanges"], tiles["Errors"], tiles["Unanswered"]) == ("97", "0", "1")
+    assert (tiles["Exchanges"], tiles["Failed responses"], tiles["Unanswered"]) == ("97", "0", "1")
     timeline = page.split('id="timeline"', 1)[1].split("</figure>", 1)[0]
     assert timeline.count('class="shade error"') == 1
     assert "1 unanswered at 08:32:43.200" in timeline

@@ -95,7 +95,7 @@ def test_sends_at_isolated_brokers_are_listed(recorded: Tables, name: str) -> No
     (producer,) = of_run(recorded["isolation_producers"], name)
     listed = of_run(recorded["isolation_sends"], name)
     assert len(listed) == producer["to_isolated"]
-    assert {row["why"] for row in listed} <= {"strategy not followed", "at the edge"}
+    assert {row["why"] for row in listed} <= {"no strategy", "at the edge"}
     assert all(row["window_start"] <= row["time"] <= row["window_end"] for row in listed)
 
 
@@ -139,7 +139,7 @@ def test_remarks_say_that_the_strategy_is_off_and_nothing_more(recorded: Tables)
     from analytics.reports.isolation import report_notes
 
     gone, off = report_notes(recorded)
-    assert gone.startswith("2 producers had failed connects (broker-b)")
+    assert gone.startswith("2 producers had failed connection attempts (broker-b)")
     assert off.startswith(f"Strategy apparently off: {len(STRATEGY_OFF)} of 17 producers")
     assert report_notes({}) == []
 

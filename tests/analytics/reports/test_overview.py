@@ -71,7 +71,7 @@ def test_what_was_not_answered_is_said_first(recorded: Tables) -> None:
     from analytics.reports.overview import report_notes
 
     said = report_notes(recorded)
-    assert said[0] == "11 requests were never responded to: their connections ended first."
+    assert said[0] == "11 requests got no response before their connections ended."
     assert said[1] == "No error responses."
     assert said[2].startswith("2 sends were stored, but not on disk or on a slave in time")
     assert len(said) == 3

@@ -191,8 +191,12 @@ def test_strangers_are_said_apart(made: Tables) -> None:
     from analytics.reports.overview import report_notes
 
     said = report_notes(made)
-    assert said[0].startswith("broker-a could not be reached: 3 connects of 10.0.0.9, which sends")
-    assert said[1].startswith("broker-a could not be reached: 1 connect of 10.0.0.8, which is one")
+    assert said[0].startswith(
+        "broker-a could not be reached: 3 connection attempts of 10.0.0.9, which sends"
+    )
+    assert said[1].startswith(
+        "broker-a could not be reached: 1 connection attempt of 10.0.0.8, which is one"
+    )
     assert said[2].startswith("2 failed connection attempts of addresses without a request")
 
 

@@ -92,7 +92,7 @@ def proxy_refused(scene: Scene) -> None:
 
 
 def go_restart(scene: Scene) -> None:
-    """broker-a is shut down in order under a Go consumer, and is back four seconds later.
+    """broker-a is shut down gracefully under a Go consumer, and is back four seconds later.
 
     The consumer goes on by itself: it gets the four messages that were sent after the restart.
     """

@@ -145,9 +145,12 @@ def test_words_and_quantities_of_a_remark_stay(text: str) -> None:
     assert Pseudonyms(b"a secret of 16 b").remark(text) == text
 
 
-def test_words_of_injected_faults_stay_and_names_do_not() -> None:
+@pytest.mark.parametrize(
+    "of_request", ["SEND_MESSAGE_V2 to ", "PULL_MESSAGE of ", "request 310 of "]
+)
+def test_words_of_injected_faults_stay_and_names_do_not(of_request: str) -> None:
     names = Pseudonyms(b"a secret of 16 b")
-    text = f"{' '.join(InjectionKind)} {'=1 '.join(FAULT_KEYS)}, 20.0ms later: request 310 of "
+    text = f"{' '.join(InjectionKind)} {'=1 '.join(FAULT_KEYS)}, 20.0ms later: {of_request}"
     assert names.fault(f"{text}Orders") == text + names.name("Orders")
 
 

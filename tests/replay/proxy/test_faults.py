@@ -107,7 +107,7 @@ def test_commands_mark_what_was_injected(tmp_path: Path) -> None:
     listed = rmqtool("decode", path).out
     assert listed.count("[FAULT_INJECTED]") == 2
     tree = rmqtool("decode", path, "-V").out
-    assert "[FAULT_INJECTED, note] 300.0ms later: request 310 of T" in tree
+    assert "[FAULT_INJECTED, note] 300.0ms later: SEND_MESSAGE_V2 to T" in tree
     assert "; injected fault: 300.0ms later" in rmqtool("trace", path, "order-1").out
     summary = rmqtool("decode", path, "--summary").out
     assert re.search(r"note +FAULT_INJECTED +2 ", summary)

@@ -270,10 +270,10 @@ def test_sends_are_counted_and_errors_are_shown_once() -> None:
     lines = shown([sent(1), refused, sent(2, 3), refused, refused])
     assert lines == [
         "00:00:00.005  broker-a   answered      "
-        "SEND_MESSAGE_V2 of Orders answered 2 SYSTEM_BUSY busy",
+        "SEND_MESSAGE_V2 to Orders responded 2 SYSTEM_BUSY busy",
         "00:00:10.000  broker-a   sent          4 messages of Orders",
         "00:00:10.000  broker-a   answered      "
-        "SEND_MESSAGE_V2 of Orders answered 2 SYSTEM_BUSY busy (2 more)",
+        "SEND_MESSAGE_V2 to Orders responded 2 SYSTEM_BUSY busy (2 more in the last 10 s)",
     ]
 
 

@@ -121,7 +121,7 @@ def test_unknown_topics_and_clusters() -> None:
     with sandbox_thread(SandboxOptions(auto_create=False)) as box:
         found = rmqtool("consume", "-n", box.namesrv, "-t", "Nope")
         assert found.status == 1
-        assert "no NameServer has a route of topic Nope" in found.err
+        assert "no NameServer has a route for topic Nope" in found.err
     found = rmqtool("topic", "-n", "127.0.0.1:1", "T", "--timeout", "1s")
     assert found.status == 1
     assert "127.0.0.1:1" in found.err

@@ -185,7 +185,7 @@ def test_a_trace_has_the_copies_of_a_store(tmp_path: Path) -> None:
     assert after.out.count("in the broker's store: FaultTopic, queue 0, offset 0") == 1
     words = " ".join(after.out.split())
     assert "in the broker's store once" in words
-    assert "the broker's store has it at another offset" in words
+    assert "the broker's store has the message at another offset" in words
     assert "consumed by billing according to the broker: its offset in queue 0 is 1" in words
     assert "not consumed by x according to the broker" in words
     rows = rmqtool("trace", CAPTURE, KEYS[0], "--store", store, "-T", "json", "-q").out

@@ -88,7 +88,22 @@ def test_an_unknown_section_or_topic_says_what_there_is() -> None:
     result = rmqtool("help", "wireshrak")
     assert result.status == ExitStatus.USAGE
     assert "did you mean wireshark?" in result.err
+    result = rmqtool("help", "NOSUCH")
+    assert result.err.splitlines() == [
+        "rmqtool: no topic 'NOSUCH'",
+        "  `rmqtool help` lists the topics",
+    ]
     assert rmqtool("help", "decode", "pcp").status == ExitStatus.USAGE
+
+
+def test_a_heading_alone_names_the_topics_that_have_it() -> None:
+    result = rmqtool("help", "Filters")
+    assert result.status == ExitStatus.USAGE
+    first, second, *_ = result.err.splitlines()
+    assert first == "rmqtool: no topic 'Filters'; did you mean:"
+    assert second == "  rmqtool help decoded-log Filters"
+    assert rmqtool("help", "decoded-log", "Filters").status == ExitStatus.OK
+    assert "rmqtool help decoded-log renamed columns" in rmqtool("help", "renamed", "columns").err
 
 
 def test_help_of_a_command_is_its_own_help() -> None:

@@ -146,7 +146,9 @@ def test_reference_tables() -> None:
 
 def test_it_tells_what_the_capture_cannot_show() -> None:
     found = answer([PUSH], "capture_limits")["data"]
-    assert any("Skipped without producer sends" in line for line in found["limits"])
+    assert any(
+        "Rules skipped because no producer sends were captured" in line for line in found["limits"]
+    )
     assert found["findings"][0]["kind"] == "MIDSTREAM"
 
 

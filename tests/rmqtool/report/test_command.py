@@ -106,6 +106,14 @@ def test_wrong_options_are_said_before_anything_starts(tmp_path: Path) -> None:
         assert "Traceback" not in result.err
 
 
+def test_a_word_that_is_neither_file_nor_report_says_where_reports_are_listed() -> None:
+    result = rmqtool("report", "nosuch", "x.pcap")
+    assert result.status == 1
+    assert "nosuch: no such file, folder, or report\n" in result.err
+    assert "rmqtool report --list" in result.err
+    assert "did you mean latency?" in rmqtool("report", "latncy", "x.pcap").err
+
+
 def test_an_input_that_is_none_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "bad.parquet").write_bytes(b"PAR1oops")
     (tmp_path / "empty.pcap").write_bytes(b"")

@@ -49,6 +49,14 @@ def test_empty_columns_are_left_out() -> None:
     assert head.split() == ["A", "C"]
 
 
+def test_an_absent_remark_has_no_line_below_its_row() -> None:
+    remark: LineColumn[Row] = LineColumn("REMARK", lambda row: row[2], 8, 4, 200, wraps=True)
+    table = LineTable([COLUMNS[0], remark], SCREEN)
+    found = table.lines_of([("a", "", "-"), ("b", "", "no such topic " * 5)]) + table.rest()
+    assert [line.split()[0] for line in found[:3]] == ["A", "a", "b"]
+    assert found[3].startswith("  └ no such topic")
+
+
 def test_rows_wait_for_the_sample() -> None:
     table = LineTable(COLUMNS, SCREEN, sample=3)
     assert table.lines_of([("a", "b", "c")]) == []

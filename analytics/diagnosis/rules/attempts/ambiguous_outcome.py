@@ -158,8 +158,8 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "The connection or stream of a send ended, or the client gave up, before a response came."
-        " Or a proxy's response does not say what the broker did. If a retry was stored, there may"
-        " be two copies."
+        " Or a proxy's response does not say what the broker did. If a retry was stored, the"
+        " message may be stored twice."
     ),
     explanation=(
         "A broker carries out a request that reached it, even if the client stopped waiting. The"
@@ -168,8 +168,8 @@ RULE = DiagnosisRule(
     ),
     advice=(
         "Look the message up by its UNIQ_KEY, in a copy of the broker's store (--store DIR) or with"
-        " mqadmin queryMsgByUniqueKey -i KEY -t TOPIC. Two results are two copies. Make consumers"
-        " idempotent; if the application sends again, it must use the same KEYS."
+        " mqadmin queryMsgByUniqueKey -i KEY -t TOPIC. Two results mean that it is stored twice."
+        " Make consumers idempotent; if the application sends again, it must use the same KEYS."
     ),
     grpc=COVERED,
     fold=_Fold,

@@ -15,13 +15,14 @@ RULE = DiagnosisRule(
     searched=("notAvailableDuration", "latencyMax", "broker isolated by producer"),
     proof=(
         "The fault strategy of the client's version, recomputed from its attempts, isolates a"
-        " broker; meanwhile, the producer sends only to other brokers, more often than by chance."
+        " broker; meanwhile, the producer sends only to other brokers, which chance is unlikely to"
+        " explain."
     ),
     explanation=(
         "With sendLatencyFaultEnable, a producer avoids a broker that failed or was slow. Since"
-        " 5.1.4, it does so for 10 s after a failure and for 2 s after a send of 550 ms. Before, it"
-        " was 600 s and 30 s, unless a fast response ended it earlier. This protects sends and is"
-        " not itself a problem."
+        " 5.1.4, it does so for 10 s after a failure and for 2 s after a send of 550 ms."
+        " Earlier versions: 600 s after a failure, 30 s after a slow send, unless a fast response"
+        " ends it earlier. This protects sends and is not itself a problem."
     ),
     advice=(
         "Find out why sends to the broker failed or were slow. setNotAvailableDuration and"

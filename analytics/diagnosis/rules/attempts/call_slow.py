@@ -40,8 +40,8 @@ RULE = DiagnosisRule(
     title="Some gRPC sends take the proxy far longer than usual",
     searched=("send message latency", "cost time", "gRPC send slow", "RT jitter"),
     proof=(
-        "SendMessage calls that succeed after 250 ms or longer, at least ten times as long as the"
-        " fastest tenth of the proxy's sends: three calls, or one of 550 ms."
+        "Three successful SendMessage calls take 250 ms or longer, or one takes 550 ms or longer."
+        " Each takes at least ten times as long as the fastest 10 % of the proxy's sends."
     ),
     explanation=(
         "A proxy forwards the message to a broker, or stores it itself in local mode, and responds"

@@ -71,7 +71,7 @@ RULE = DiagnosisRule(
     explanation=(
         "sendMsgTimeout covers all attempts together. An attempt without a response uses all of it,"
         " so no time is left for a retry, whatever retryTimesWhenSendFailed says. Only fast"
-        " failures are retried: refused connects, resets, error responses."
+        " failures are retried: refused connection attempts, resets, error responses."
     ),
     advice=(
         "Set sendMsgMaxTimeoutPerRequest (5.3.3 and later, default off) to a part of sendMsgTimeout"

@@ -168,7 +168,7 @@ RULE = DiagnosisRule(
     proof=(
         "Heartbeats announce the group as BROADCASTING. A client with another id, or with the same"
         " id over a new connection, starts pulling a queue at a higher offset than the one at which"
-        " its former members stopped. None of these pulls anymore."
+        " its former members stopped. None of the former members still pulls."
     ),
     explanation=(
         "Members of a broadcasting group keep their offsets in a local file (~/.rocketmq_offsets),"

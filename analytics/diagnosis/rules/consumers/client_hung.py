@@ -413,9 +413,9 @@ RULE = DiagnosisRule(
         "long GC pause consumer",
     ),
     proof=(
-        "A consumer that stores its offsets every 5 s sends no requests for 8 s or longer, then"
-        " stores those of one queue several times within a second. Or it sends none for 35 s,"
-        " although members ask for their group every 20 s and send heartbeats every 30 s. With"
+        "A consumer that commits its offsets every 5 s sends no requests for 8 s or longer, then"
+        " commits one queue's offset several times within a second. Or it sends none for 35 s,"
+        " although members request the member list every 20 s and send heartbeats every 30 s. With"
         " gRPC: no call for 15 s from a push consumer that calls QueryAssignment every 5 s, or for"
         " 25 s from one that sends a Heartbeat every 10 s. Its host acknowledged packets meanwhile."
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.names import (
     CLIENT,
@@ -67,7 +68,7 @@ class _Fold(Fold):
         if got >= wanted:
             client.won += 1
             return
-        text = f"{name} asked for locks of {wanted} queues and got {got}"
+        text = f"{name} requested {counted(wanted, 'queue lock')} and got {got}"
         client.lost.at(end_of(row)).add(shown(row, text))
         client.brokers.add(row.server_address)
 
@@ -85,8 +86,8 @@ class _Fold(Fold):
             broker = only(brokers)
             case = tally.case(
                 f"{name} of {self.key} requested locks {tally.count} times in {duration(lasted)},"
-                f" and {broker or 'the brokers'} did not grant them: it did not consume these"
-                " queues meanwhile",
+                f" and {broker or 'the brokers'} did not grant them all, so the consumer could"
+                " not consume those queues",
                 Subject(broker=broker, group=self.key, client=name),
             )
             holders = sorted(

@@ -193,8 +193,8 @@ RULE = DiagnosisRule(
     ),
     references=("apache/rocketmq-client-go#1134", "apache/rocketmq-client-go#904"),
     limits=(
-        "The store time of the first message of a pull is compared with the capture's clock. No"
-        " message counts as waiting longer than since the previous pull of its queue."
+        "The store time of the first message of a pull is compared with the capture's clock. A"
+        " wait is counted from the previous pull of the queue at the earliest."
     ),
     needs=frozenset((Need.PULLS,)),
     consequence_of=frozenset(("client-hung",)),

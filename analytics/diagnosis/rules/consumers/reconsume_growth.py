@@ -159,7 +159,7 @@ RULE = DiagnosisRule(
         "Three or more successful CONSUMER_SEND_MSG_BACK (36) for one message, by its originMsgId,"
         " but not yet enough to send it to the DLQ. Or 16 returns of a group whose clients (before"
         " 3.4.9) give each delivery another id. With gRPC: ChangeInvisibleDuration for three"
-        " deliveries of a message, by a push consumer or with the message received as often."
+        " deliveries of a message, by a push consumer or if the message was received that often."
     ),
     explanation=(
         "The consumer's code fails for these messages: it throws, returns RECONSUME_LATER, or takes"

@@ -44,14 +44,14 @@ _STARTING_ADVICE: Final = (
     " needs no action.)"
 )
 _MOVED_ADVICE: Final = (
-    "Nothing needs to be started: the broker runs at its new address. Find out why it moved: a pod"
-    " or host that was replaced or restarted. Clients use the old address until their next route"
-    " request (pollNameServerInterval, default 30000 ms); a topic with queues on two brokers keeps"
-    " sends working meanwhile."
+    "Find out why the broker moved: a pod or host that was replaced or restarted. Clients use the"
+    " old address until their next route request (pollNameServerInterval, default 30000 ms); a"
+    " topic with queues on two brokers keeps sends working meanwhile. (The broker already runs at"
+    " its new address.)"
 )
 _PLANNED_ADVICE: Final = (
-    "No action needed: the broker was shut down in order and came back. A topic with queues on two"
-    " brokers survives such a restart without a failed send."
+    "No action needed: the broker was shut down gracefully and came back. A topic with queues on"
+    " two brokers survives such a restart without a failed send."
 )
 NOT_THERE: Final = "not there"
 
@@ -79,10 +79,12 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
     in_order = None not in shut_down
     gone = "shut down" if in_order else "unreachable" if _unanswered(outages) else how_gone(outages)
     moved = outages[-1].moved_to
-    where = f", then came back at {moved}" if moved is not None else ""
+    symptoms = f": {symptoms_of(outages)}"
+    if moved is not None:
+        symptoms = f", then came back at {moved} ({_cost_of(outages)})"
     case = tally.case(
         f"{named(context, address)} {was(gone, outages, context)}"
-        f" {first.said(context)}{repetitions}{where}: {symptoms_of(outages)}",
+        f" {first.said(context)}{repetitions}{symptoms}",
         Subject(server=address) if proxy else broker_subject(address, context),
     )
     if gone == NOT_THERE:
@@ -201,6 +203,17 @@ def symptoms_of(outages: list[Outage]) -> str:
     return ", ".join(parts)
 
 
+def _cost_of(outages: list[Outage]) -> str:
+    """Return what clients lost while a server moved to another address."""
+    losses = [loss for outage in outages for loss in outage.losses]
+    numbers = (
+        (len(losses), "connection", "lost"),
+        (sum(waiting_of(losses).values()), "request", "unanswered"),
+        (sum(len(outage.failed) for outage in outages), "connection attempt", "failed"),
+    )
+    return ", ".join(f"{counted(number, noun)} {end}" for number, noun, end in numbers if number)
+
+
 def _outage_details(context: Context, outages: list[Outage]) -> list[str]:
     """Return the affected clients, and how the server came back."""
     lines = []
@@ -254,10 +267,10 @@ RULE = DiagnosisRule(
         "CODE: 10001",
     ),
     proof=(
-        "Connects to a broker that clients used before are refused or get no response. Or the"
-        " broker ends connections with pending requests, and then registers at the NameServer over"
-        " a new connection, or accepts no connection for 3 s. A broker that first removes itself"
-        " from the routes (104 UNREGISTER_BROKER) was shut down in order."
+        "Connection attempts to a broker that clients used before are refused or get no response."
+        " Or the broker ends connections with pending requests, and then registers at the"
+        " NameServer over a new connection, or accepts no connection for 3 s. A broker that first"
+        " removes itself from the routes (104 UNREGISTER_BROKER) was shut down gracefully."
     ),
     explanation=(
         "When a process dies, the operating system ends its connections by FIN or RST and refuses"

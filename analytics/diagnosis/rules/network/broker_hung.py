@@ -129,7 +129,7 @@ def _what(silences: list[Silence]) -> str:
         parts.append(f"{counted(never, 'request')} unanswered")
     if late:
         number = f"{late:,}" if parts else counted(late, "request")
-        parts.append(f"{number} {'was' if late == 1 else 'were'} answered after it resumed")
+        parts.append(f"{number} answered late")
     return ", ".join(parts)
 
 

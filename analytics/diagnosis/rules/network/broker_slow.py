@@ -110,7 +110,11 @@ class SlowSends(Fold):
         isolating = sum((row.latency_us or 0) >= ISOLATES_US for row in slow)
         if not isolating:
             return []
-        return [f"{isolating:,} of these sends would isolate the broker (550 ms or longer)"]
+        verb = "is" if isolating == 1 else "are"
+        return [
+            f"{isolating:,} of these sends {verb} slow enough to isolate the broker (550 ms or"
+            " longer)"
+        ]
 
     def _title(self, context: Context, slow: list[ExchangeRecord], worst: int, normal: int) -> str:
         name, usual = self.name(context), plain_duration(normal)
@@ -182,8 +186,8 @@ RULE = DiagnosisRule(
     title="Some sends take the broker far longer than usual",
     searched=("send slow", "send message latency", "putMessage in lock cost time", "RT jitter"),
     proof=(
-        "Sends that succeed after 250 ms or longer, at least ten times as long as the fastest tenth"
-        " of the broker's sends: three sends, or one of 550 ms."
+        "Three successful sends take 250 ms or longer, or one takes 550 ms or longer. Each takes at"
+        " least ten times as long as the fastest 10 % of the broker's sends."
     ),
     explanation=(
         "Without obstacles, the broker stores a message in a fraction of a millisecond. Disk"

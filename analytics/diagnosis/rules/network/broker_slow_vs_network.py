@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from dissectors.quantities import plain_duration
+from dissectors.quantities import counted, plain_duration
 from dissectors.rows.conversation_facts import late_in
 from dissectors.rows.conversation_record import ConversationRecord
 
@@ -14,7 +14,7 @@ from ...context import Context
 from ...need import Need
 from ...outages import named, server_of
 from ...problem import Case, ProblemSeverity, Subject, Tally, connected, duration
-from ...refusals import MAX_NAMED, counted_names
+from ...refusals import MAX_NAMED, counted_names, times
 from ...rule import COVERED, DiagnosisRule, Fold
 from .broker_gone import is_broker
 
@@ -66,18 +66,18 @@ class _Fold(Fold):
         self._repeated += repeated
         if repeated:
             ends = f"{row.client_address} to {row.server_address}"
-            what = f"{ends}: {repeated} segments retransmitted"
+            what = f"{ends}: {counted(repeated, 'segment')} retransmitted"
             self._lossy.add(connected(row, what), count=repeated, last=row.end_time)
         self._take_late(row)
         if row.client_zero_windows:
             number = row.client_zero_windows
-            what = f"{row.client_address} reports a full receive buffer {number} times"
+            what = f"{row.client_address} reports a full receive buffer {times(number)}"
             self._clients_full.add(connected(row, what), count=number, last=row.end_time)
             if row.client_address in self._clients or len(self._clients) < MAX_NAMED:
                 self._clients[row.client_address] += number
         if row.server_zero_windows:
             number = row.server_zero_windows
-            what = f"{row.server_address} reports a full receive buffer {number} times"
+            what = f"{row.server_address} reports a full receive buffer {times(number)}"
             self._server_full.add(connected(row, what), count=number, last=row.end_time)
 
     def _take_late(self, row: ConversationRecord) -> None:
@@ -92,8 +92,8 @@ class _Fold(Fold):
             return
         moved = f"{(row.client_bytes + row.server_bytes) / 1000:,.0f} kB"
         what = (
-            f"{row.client_address} and {row.server_address}: {count} segments took up to"
-            f" {duration(most)} or longer; {moved} in {duration(row.end_time - row.start_time)}"
+            f"{row.client_address} and {row.server_address}: {late_text(count, most)}; {moved} in"
+            f" {duration(row.end_time - row.start_time)}"
         )
         self._late.add(connected(row, what), count=count, last=row.end_time)
         self._slowest = max(self._slowest, most)
@@ -118,8 +118,8 @@ class _Fold(Fold):
                 f"; the round trip was {plain_duration(self._trip)} at first" if self._trip else ""
             )
             case = self._late.case(
-                f"the network between clients and {server} is slow: {self._late.count:,} segments"
-                f" took up to {duration(self._slowest)} or longer to arrive{quick}",
+                f"the network between clients and {server} is slow:"
+                f" {late_text(self._late.count, self._slowest)}{quick}",
                 subject,
             )
             case.advice = _NARROW_ADVICE
@@ -143,6 +143,13 @@ class _Fold(Fold):
             )
             case.advice = _CLIENTS_FULL_ADVICE
             yield case
+
+
+def late_text(count: int, slowest: int) -> str:
+    """Return how late segments arrived; the slowest took `slowest` ns or longer."""
+    if count == 1:
+        return f"1 segment took at least {duration(slowest)} to arrive"
+    return f"{count:,} segments took long to arrive, the slowest at least {duration(slowest)}"
 
 
 def _key(row: ConversationRecord) -> str | None:

@@ -12,7 +12,7 @@ from ...context import Context
 from ...need import Need
 from ...outages import LOSSES, HostLosses, Loss, ServerLosses, host_of_server, named, waiting_of
 from ...problem import Case, ProblemSeverity, Tally, asked
-from ...refusals import counted_names, subject_of, times
+from ...refusals import counted_names, subject_of
 from ...rule import COVERED, DiagnosisRule
 from ...spells import spells
 from .broker_gone import is_broker
@@ -44,8 +44,8 @@ def _case(server: ServerLosses, cuts: list[Loss], context: Context) -> Case:
     waiting = waiting_of(cuts)
     count = sum(waiting.values())
     case = tally.case(
-        f"{named(context, server.key)} closed connections {times(len(cuts))} while requests were"
-        f" pending ({counted(count, 'request')} in total), then accepted new ones",
+        f"{named(context, server.key)} closed {counted(len(cuts), 'connection')} while requests"
+        f" were pending ({counted(count, 'request')} in total), then accepted new ones",
         subject_of([server.key], context, None, None),
     )
     clients = sorted({context.client(loss.client) for loss in cuts})

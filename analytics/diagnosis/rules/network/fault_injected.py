@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from dissectors.remoting.row_facts.names import FAULT, fact_in
+from dissectors.remoting.row_facts.names import FAULT, fact_in, fault_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
@@ -42,7 +42,7 @@ class _Fold(Fold):
 
 def _fault(row: ExchangeRecord) -> str:
     """Return the fault without its request and random delay."""
-    fault = (fact_in(row.facts, FAULT) or "").partition(": request ")[0].partition(",")[0]
+    fault = fault_in(fact_in(row.facts, FAULT) or "").partition(",")[0]
     return "latency" if fault.endswith(" later") else fault
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from dissectors.quantities import counted
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import FRAME_LENGTH, conversation_number_in
 from dissectors.rows.conversation_record import ConversationRecord
@@ -13,7 +14,6 @@ from ...context import Context
 from ...need import Need
 from ...outages import named, server_of, subject_at
 from ...problem import Case, Confidence, ProblemSeverity, Tally, connected
-from ...refusals import times
 from ...rule import DiagnosisRule, Fold
 
 MAX_FRAME: Final = 16_777_216
@@ -43,9 +43,10 @@ class _Fold(Fold):
         """Return one case per server."""
         if not self.tally.count:
             return
+        up_to = "up to " if self.tally.count > 1 else ""
         case = self.tally.case(
-            f"{named(context, self.key)} received frames over its limit {times(self.tally.count)}:"
-            f" up to {self.longest:,} bytes (limit {MAX_FRAME:,})",
+            f"{named(context, self.key)} received {counted(self.tally.count, 'frame')} over its"
+            f" limit: {up_to}{self.longest:,} bytes (limit {MAX_FRAME:,})",
             subject_at(context, self.key),
         )
         clients = sorted({context.client(address) for address in self.clients})

@@ -47,9 +47,9 @@ RULE = DiagnosisRule(
     searched=("please go away", "CODE: 1500", "GO_AWAY"),
     proof="Response code 1500 (GO_AWAY).",
     explanation=(
-        "A proxy or broker that shuts down in order responds to new requests with GO_AWAY, without"
-        f" carrying them out. A Java client since {release_of(SINCE)} opens a new connection and"
-        " repeats the request once; in others, the call fails."
+        "A proxy or broker that shuts down gracefully responds to new requests with GO_AWAY,"
+        f" without carrying them out. A Java client since {release_of(SINCE)} opens a new"
+        " connection and repeats the request once; in others, the call fails."
     ),
     advice=(
         "Update clients to 5.3.1 or later if sends fail, and let the load balancer remove the"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from dissectors.quantities import counted
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import (
     AFTER_FIN,
@@ -28,7 +29,6 @@ from ...problem import (
     asked,
     span_of_exchange,
 )
-from ...refusals import times
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...spells import spells
 
@@ -96,10 +96,12 @@ class _Fold(Fold):
             tally.add(Evidence(*place[:1], None, end, place[1], "the connection ends"), count=0)
         least, most = min(idle_times.values()) // 1000, max(idle_times.values()) // 1000
         idle_said = f"{least} s" if least == most else f"{least} to {most} s"
+        one = len(idle_times) == 1
         case = tally.case(
-            f"requests to {named(context, self.key)} were lost {times(tally.count)}: the connection"
-            f" had been idle for {idle_said} and was"
-            f" {'cut' if forgotten else 'closed'} from its side",
+            f"{counted(tally.count, 'request')} to {named(context, self.key)}"
+            f" {'was' if tally.count == 1 else 'were'} lost: the"
+            f" {'connection' if one else 'connections'} had been idle for {idle_said} and"
+            f" {'was' if one else 'were'} {'cut' if forgotten else 'closed'} by the server's side",
             subject_at(context, self.key),
         )
         case.details = [f"clients: {', '.join(sorted(clients)[:5])}"]

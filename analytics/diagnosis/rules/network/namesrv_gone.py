@@ -89,6 +89,9 @@ RULE = DiagnosisRule(
     connections=host_of_server,
     takes_pending=True,
     quiet_ends=False,
-    limits="A NameServer for which only failed connects are captured is not recognized as one.",
+    limits=(
+        "A NameServer for which only failed connection attempts are captured is not recognized as"
+        " one."
+    ),
     needs=frozenset((Need.CONNECTIONS,)),
 )

@@ -270,8 +270,8 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "One segment is retransmitted at least three times, with growing pauses, and nothing"
-        " acknowledges it. If all such segments are full-sized, and shorter requests or responses"
-        " of these hosts arrive but no longer ones, the path MTU is too small."
+        " acknowledges it. If all such segments are full-sized, and only shorter requests and"
+        " responses get through, the path MTU is too small."
     ),
     explanation=(
         "TCP resends a segment until the other host acknowledges it. The operating system"

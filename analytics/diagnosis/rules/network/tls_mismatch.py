@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from dissectors.endpoint import host_of
+from dissectors.quantities import counted
 from dissectors.rows import conversation_facts as facts_of
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import conversation_fact_in
@@ -19,7 +20,7 @@ from ...keys import by_server
 from ...need import Need
 from ...outages import is_remoting_server, named, subject_at
 from ...problem import Case, Confidence, Evidence, ProblemSeverity, Tally, connected
-from ...refusals import MAX_NAMED, counted_names, times
+from ...refusals import MAX_NAMED, counted_names
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 
 TLS: Final = "TLS"
@@ -105,7 +106,7 @@ class _Fold(Fold):
         clients = [f"clients: {counted_names(self._hosts)}"] if self._hosts else []
         if self._not_taken.count:
             case = self._not_taken.case(
-                f"{server} closed TLS connections {times(self._not_taken.count)} at the first"
+                f"{server} closed {counted(self._not_taken.count, 'TLS connection')} at the first"
                 " packet: it does not accept TLS there",
                 subject,
             )
@@ -113,7 +114,7 @@ class _Fold(Fold):
             yield case
         elif self._alerts.count:
             case = self._alerts.case(
-                f"TLS handshakes with {server} failed {times(self._alerts.count)}:"
+                f"{counted(self._alerts.count, 'TLS handshake')} with {server} failed:"
                 f" {counted_names(self._alert_names)}",
                 subject,
             )
@@ -125,7 +126,7 @@ class _Fold(Fold):
         if refused.count and not self._served_clear and not in_clear:
             takes = "accepts TLS: it seems to enforce it" if self._encrypted else "responds to none"
             case = refused.case(
-                f"{server} closed plaintext connections {times(refused.count)} at the first"
+                f"{server} closed {counted(refused.count, 'plaintext connection')} at the first"
                 f" request, and {takes}",
                 subject,
             )

@@ -72,7 +72,7 @@ class _Fold(Fold):
                 Subject(broker=name),
             )
             hosts = sorted({host_of(row.client_address) for row in proven})
-            case.details = [f"connects failed from: {', '.join(hosts[:5])}"]
+            case.details = [f"failed connection attempts from: {', '.join(hosts[:5])}"]
             yield case
 
 
@@ -91,8 +91,8 @@ RULE = DiagnosisRule(
     title="Clients cannot reach the VIP channel, two ports below the broker's port",
     searched=("connect to 10909 failed", "RemotingConnectException 10909", "vipChannelEnabled"),
     proof=(
-        "All connects to the port two below a broker's port are refused or get no response, while"
-        " the broker's own port works."
+        "All connection attempts to the port two below a broker's port are refused or get no"
+        " response, while the broker's own port works."
     ),
     explanation=(
         "A broker listens on a second port, two below its own (10909 for 10911), for requests that"

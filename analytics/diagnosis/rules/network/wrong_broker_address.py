@@ -10,6 +10,7 @@ from typing import Final
 
 from dissectors.endpoint import host_of
 from dissectors.ports import NAMESRV, PROXY
+from dissectors.quantities import counted
 from dissectors.remoting.broker_addresses import SEPARATOR
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows import conversation_record as tcp
@@ -169,11 +170,16 @@ class _Fold(Fold):
             for row in failed:
                 tally.add(connected(row, how_it_failed(row)), last=row.end_time)
             tally.merge(_counted_as_none(entry.routes) if failed else entry.routes)
-            how = f"{len(failed):,} connects to it failed" if failed else "no connect was seen"
+            attempts = counted(len(failed), "connection attempt")
+            how = (
+                f"{attempts} to it failed, none succeeded"
+                if failed
+                else "no connection attempt was captured"
+            )
             case = tally.case(
                 f"the route names {entry.name} at {address}"
                 + (f", {strange}" if strange else "")
-                + f": {how}, none succeeded",
+                + f": {how}",
                 Subject(broker=entry.name),
             )
             case.details = [f"clients that got the route: {', '.join(sorted(entry.clients)[:5])}"]
@@ -218,8 +224,8 @@ def _unresolved(address: str, entry: _Address) -> Case:
     """Return the case of a host name to which no client connected."""
     host = host_of(address)
     case = entry.routes.case(
-        f"the route names {entry.name} by a host name, {address}, and no client that got it"
-        " connected to a broker: they may not be able to resolve the name",
+        f"the route names {entry.name} by a host name, {address}, and no client that"
+        " received this route connected to a broker; the clients may be unable to resolve the name",
         Subject(broker=entry.name),
     )
     case.severity = ProblemSeverity.WARNING
@@ -293,8 +299,8 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "A NameServer's response names a loopback, Docker, or link-local address to clients on"
-        " other hosts, or an address to which all their connects fail. Or it names a host, and no"
-        " client that got the name connects to its port anywhere."
+        " other hosts, or an address to which all their connection attempts fail. Or it names a"
+        " host, and no client that got the name connects to that port on any host."
     ),
     explanation=(
         "Clients connect to the address that a broker has registered, not to the one in their"

@@ -116,7 +116,7 @@ def _case(address: str, entry: _Address, failed: list[ConversationRecord]) -> Ca
         tally.add(connected(row, how_it_failed(row)), last=row.end_time)
     for evidence in entry.routes.evidence:
         tally.add(evidence, count=0)
-    tries = f"{counted(len(failed), 'connect')} to it failed, none succeeded"
+    tries = f"{counted(len(failed), 'connection attempt')} to it failed, none succeeded"
     case = tally.case(
         f"the proxy's route names {address}, but clients reach the proxy at {listed(entry.asked)}:"
         f" {tries}",
@@ -133,8 +133,8 @@ def _case(address: str, entry: _Address, failed: list[ConversationRecord]) -> Ca
 def _unresolved(address: str, entry: _Address) -> Case:
     """Return the case of a host name to which no client connects, as it cannot be resolved."""
     case = entry.routes.case(
-        f"the proxy's route names {address} by a host name, and no client that got it made another"
-        " call: they may not be able to resolve the name",
+        f"the proxy's route names {address} by a host name, and no client that received this route"
+        " made another call; the clients may be unable to resolve the name",
         Subject(server=address),
     )
     case.details = [f"clients that got the route: {listed(entry.clients)}"]

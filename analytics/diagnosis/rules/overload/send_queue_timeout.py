@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from dissectors.foreign import natural_of
+from dissectors.quantities import counted
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
@@ -76,9 +77,9 @@ class _Fold(RefusingBroker):
             return "they waited too long in its queue"
         (least, most), (_, size) = self.figures[_WAITED], self.figures[_SIZE]
         waited = f"{most:,}" if least == most else f"{least:,} to {most:,}"
-        who = "it" if self.tally.count == 1 else "they"
-        behind = f", with up to {size:,} others" if size else ""
-        return f"{who} waited {waited} ms in its queue{behind}"
+        who, them = ("it", "it") if self.tally.count == 1 else ("they", "them")
+        others = f", with up to {counted(size, 'other request')} behind {them}" if size else ""
+        return f"{who} waited {waited} ms in its queue{others}"
 
 
 def _other_send(row: ExchangeRecord) -> str | None:

@@ -81,8 +81,8 @@ class _Fold(Refusals):
 _WAITED_US: Final = 100_000
 """minimum wait that is reported"""
 _NOT_AGAIN: Final = (
-    "Do not send the message again: it would be stored twice (retryAnotherBrokerWhenNotStoreOK,"
-    " default false, does so)."
+    "Do not send the message again: it would be stored twice "
+    "(retryAnotherBrokerWhenNotStoreOK=true resends it automatically; default false)."
 )
 _DISK_ADVICE: Final = (
     "Look for a slow or busy disk under the commit log (iostat, store.log), or raise"
@@ -100,7 +100,7 @@ RULE = DiagnosisRule(
         " (FLUSH_SLAVE_TIMEOUT) to a send."
     ),
     explanation=(
-        "The message is stored and will be delivered. But the broker should respond only once the"
+        "The message is stored and will be delivered. But the broker must not respond until the"
         " message is on disk (flushDiskType SYNC_FLUSH) or on a slave (brokerRole SYNC_MASTER), and"
         " that took too long. If the broker dies now, the message may be lost. FLUSH_SLAVE_TIMEOUT:"
         " no slave confirmed it in time. SLAVE_NOT_AVAILABLE: no slave is connected, or the slave"

@@ -51,9 +51,9 @@ class _Fold(Refusals):
     def title(self, context: Context) -> str:
         broker = context.broker(self.key)
         least, most = self.figures.get(_IDS, (0, 0))
-        queue = f"queue {most}" if least == most else f"queues {least} to {most}"
+        queue = f"queue {most}" if least == most else f"queues {_from_to(least, most)}"
         has = self.figures.get(_QUEUES)
-        queues = f" (it has {counted(has[1], 'queue')})" if has is not None else ""
+        queues = f" ({_queues_text(has[1])})" if has is not None else ""
         asked = self._meant(context)
         meant = f"; the queue was chosen for {listed(asked)}" if asked else ""
         topic = only(self.topics)
@@ -128,6 +128,18 @@ def stale_rows(message: ObservedMessage) -> list[ExchangeRecord]:
                 and MARK not in (row.remark or "")
             ][:1]
     return rows
+
+
+def _from_to(first: int, last: int) -> str:
+    """Return a range of queues: ``0 and 1``, ``0 to 7``."""
+    return f"{first} and {last}" if last == first + 1 else f"{first} to {last}"
+
+
+def _queues_text(number: int) -> str:
+    """Return the queues to which a broker accepts messages of a topic."""
+    if number < 2:
+        return "its only queue is 0" if number else "it has no queues"
+    return f"its queues are {_from_to(0, number - 1)}"
 
 
 RULE = DiagnosisRule(

@@ -45,8 +45,8 @@ class _Fold(Refusals):
     def title(self, context: Context) -> str:
         broker = context.server(self.key)
         groups = f" of {called('group', self.groups)}" if self.groups else ""
-        ends = counted(self.tally.count, "end of a transaction", "ends of transactions")
-        return f"{broker} refused {ends}{groups}: {listed(self.named(_WHY))}"
+        transactions = counted(self.tally.count, "transaction")
+        return f"{broker} refused to end {transactions}{groups}: {listed(self.named(_WHY))}"
 
     def details(self, context: Context) -> list[str]:
         lines = super().details(context)

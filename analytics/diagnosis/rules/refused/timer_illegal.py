@@ -16,7 +16,7 @@ from ...context import Context
 from ...keys import whole, with_remark
 from ...need import Need
 from ...problem import Case, ProblemSeverity
-from ...refusals import CALL_REFUSALS, Refusals, times, whole_of_sends
+from ...refusals import CALL_REFUSALS, Refusals, whole_of_sends
 from ...rule import COVERED, DiagnosisRule, Exchanges
 
 TOO_LONG: Final = "timer message illegal"
@@ -50,7 +50,7 @@ class _Fold(Refusals):
         sends = counted(self.tally.count, "send of a timed message", "sends of timed messages")
         if len(kinds) == 1:
             return f"{broker} refused {sends}: {self._why(next(iter(kinds)))}"
-        why = "; ".join(f"{times(kinds[kind])} {self._why(kind)}" for kind in sorted(kinds))
+        why = ", ".join(f"{kinds[kind]:,} because {self._why(kind)}" for kind in sorted(kinds))
         return f"{broker} refused {sends}: {why}"
 
     def judge(self, case: Case, context: Context) -> None:
@@ -63,9 +63,10 @@ class _Fold(Refusals):
         if kind == CROWDED:
             return "too many messages are due at that time"
         _, most = self.figures.get(_LIMIT, (0, 0))
+        if not most:
+            return "the delay is too long"
         days = most / 86_400_000
-        allowed = f", {days:g} {'day is' if days == 1 else 'days are'} allowed" if most else ""
-        return f"the delay is too long{allowed}"
+        return f"the delay exceeds {days:g} {'day' if days == 1 else 'days'}"
 
 
 def _key_of_call(row: ExchangeRecord) -> str | None:

@@ -53,8 +53,8 @@ class _Fold(Refusals):
         cut = self.named(_CUT)
         if cut:
             return (
-                f"{base}, because the numbers do not fit the binary header of the client"
-                f" ({listed(cut)})"
+                f"{base}, because these request codes do not fit into the client's 16-bit binary"
+                f" header ({listed(cut)})"
             )
         roles = self.named(_ROLE)
         if context.servers.get(self.key) == _NAMESRV and roles and _NAMESRV not in roles:
@@ -98,7 +98,7 @@ RULE = DiagnosisRule(
     explanation=(
         "The server has no handler for this request. The client is newer than the server, or the"
         " request was meant for another kind of server (broker, NameServer, proxy). Or the code was"
-        " truncated: a binary header (rocketmq.serialize.type=ROCKETMQ) has two bytes for the"
+        " truncated: a binary header (rocketmq.serialize.type=ROCKETMQ) has 16 bits for the"
         " request code, and POP requests have larger codes."
     ),
     advice=(

@@ -27,7 +27,7 @@ from ...problem import (
     place_of,
     shown,
 )
-from ...refusals import Refusals, listed
+from ...refusals import Refusals, called
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 from ...spells import HOUR, SpellTally, Times
 from ...topics import is_own_topic
@@ -228,12 +228,13 @@ def _case(name: str, broker: _Broker, tally: Tally) -> Case:
     else:
         begin = f"had no master from {period(tally.first, back)} UTC"
     acting = set(broker.closed) & broker.slaves
-    slaves = listed(broker.slaves)
     if acting:
-        does = f"its slave {listed(acting)} acts as master"
+        verb = "acts as master" if len(acting) == 1 else "act as masters"
+        does = f"its {called('slave', acting)} {verb}"
     else:
         can, fail = ("can", "fail") if back is None else ("could", "failed")
-        does = f"consumers {can} read from its slave {slaves}, sends to it {fail}"
+        slaves = called("slave", broker.slaves)
+        does = f"consumers {can} read from its {slaves}; sends to {name} {fail}"
     case = tally.case(
         f"{name} {begin}: {does}",
         Subject(broker=name),

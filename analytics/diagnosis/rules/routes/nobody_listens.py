@@ -196,7 +196,7 @@ def _case(
     case.severity = ProblemSeverity.WARNING
     case.confidence = Confidence.POSSIBLE
     case.reason = (
-        "only the times of the connects show that it is in a list with that NameServer"
+        "only the times of the connection attempts show that it is in a list with that NameServer"
         if namesrv
         else "it may not belong to RocketMQ: only other ports of that host do"
     )
@@ -224,10 +224,10 @@ RULE = DiagnosisRule(
         "CODE: 10004",
     ),
     proof=(
-        "All connects to an address fail, and no route names it: five or more from one host over"
-        " two seconds or longer, or three refused ones. RocketMQ uses the port, or a RocketMQ"
-        " server responds at that host. Or three or more connects fail, each within a second of one"
-        " to a NameServer, as clients try namesrvAddr in turn."
+        "All connection attempts to an address fail, and no route names it: five or more from one"
+        " host over two seconds or longer, or three refused ones. RocketMQ uses the port, or a"
+        " RocketMQ server responds at that host. Or three or more attempts fail, each within a"
+        " second of one to a NameServer, as clients try namesrvAddr in turn."
     ),
     explanation=(
         "The address is wrong, the server is not running, or a firewall blocks the connection. A"

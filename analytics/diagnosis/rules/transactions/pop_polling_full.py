@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
 from ...context import Context
 from ...keys import by_server
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, only, times
+from ...refusals import Refusals, only
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges
 
 POLLS: Final = frozenset(
@@ -25,7 +26,7 @@ class _Fold(Refusals):
         group, topic = only(self.groups), only(self.topics)
         of = f" of {group} for {topic}" if group and topic else ""
         return (
-            f"{broker} rejected pops{of} {times(self.tally.count)}: too many already wait for"
+            f"{broker} rejected {counted(self.tally.count, 'pop')}{of}: too many already wait for"
             " messages"
         )
 

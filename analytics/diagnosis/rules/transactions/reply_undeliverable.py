@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from dissectors.quantities import counted
 from dissectors.remoting.code_sets import REPLIES
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
@@ -13,7 +14,7 @@ from ...context import Context
 from ...impact import Impact
 from ...need import Need
 from ...problem import ProblemSeverity, Subject
-from ...refusals import Refusals, only, refused_with, times
+from ...refusals import Refusals, only, refused_with
 from ...rule import DiagnosisRule
 
 MARKS: Final = ("push reply message", "[REPLY_TO_CLIENT] is null")
@@ -33,8 +34,9 @@ class _Fold(Refusals):
     def title(self, context: Context) -> str:
         broker = only(context.broker(address) for address in self.brokers) or "brokers"
         client = only(self.named(_CLIENTS))
-        to = f"to requester {client}" if client else "to requesters"
-        return f"{broker} could not deliver replies {to}, {times(self.tally.count)}"
+        to = f"to client {client}" if client else "to clients"
+        replies = counted(self.tally.count, "reply", "replies")
+        return f"{broker} could not deliver {replies} {to}"
 
     def impact(self) -> dict[Impact, int]:
         return {}  # a reply failed, not a message to the topic

@@ -189,7 +189,7 @@ RULE = DiagnosisRule(
     explanation=(
         "By default, a producer uses the queues of a topic in turn. Here, a MessageQueueSelector, a"
         " fixed queue, or a sharding key with few values, or with one very frequent value, chooses"
-        " the queue. Only one member of a group consumes a queue, so the full queue lags while"
+        " the queue. Only one member of a group consumes a queue, so the busiest queue lags while"
         " other members are idle."
     ),
     advice=(
@@ -210,9 +210,9 @@ RULE = DiagnosisRule(
         "alibaba/canal#1706",
     ),
     limits=(
-        "The sharding key is not examined: the application may want an uneven order. Brokers are"
-        " not compared with each other, because a producer avoids one that fails or is slow. A"
-        " batch counts as one message, and a refused send as none."
+        "The sharding key is not examined: the application may want an uneven distribution."
+        " Brokers are not compared with each other, because a producer avoids one that fails or is"
+        " slow. A batch counts as one message, and a refused send as none."
     ),
     needs=frozenset((Need.SENDS,)),
     lasts=None,

@@ -310,7 +310,7 @@ def test_injections_are_told_of() -> None:
     told = [(e.kind, e.detail) for e in events if e.kind in (EventKind.INJECTED, EventKind.WINDOW)]
     assert told == [
         (EventKind.WINDOW, "begins: busy"),
-        (EventKind.INJECTED, "busy: request 310 of Orders"),
+        (EventKind.INJECTED, "busy: SEND_MESSAGE_V2 to Orders"),
         (EventKind.WINDOW, "ends: busy"),
     ]
     answered = next(event for event in events if event.kind is EventKind.ANSWERED)

@@ -249,10 +249,10 @@ def test_a_broker_that_comes_back_at_another_address() -> None:
     rows = [*used(), seen_at(0, BROKER), seen_at(19_000, NEW), seen_at(30_000, NEW)]
     (one,) = problems(RULE, rows, connections)
     assert one.title.endswith(
-        f" UTC (17 s), then came back at {NEW}: 4 failed connection attempts"
+        f" UTC (17 s), then came back at {NEW} (4 connection attempts failed)"
     ), one.title
     assert one.state is ProblemState.OVER
-    assert one.advice.startswith("Nothing needs to be started")
+    assert one.advice.startswith("Find out why the broker moved")
     assert f"it came back at {NEW}, 17 s later" in one.details
     assert any(text.startswith("clients tried the old address until ") for text in one.details)
     assert same_in_any_order(RULE, rows, connections)

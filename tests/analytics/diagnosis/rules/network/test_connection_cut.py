@@ -25,7 +25,7 @@ PROXY = "10.0.0.8:8081"
 def test_reset_connections(name: str) -> None:
     (one,) = problems_of_sample(RULE, name)
     assert one.title == (
-        "broker-a (127.77.0.61:10911) closed connections 3 times while requests were pending (3"
+        "broker-a (127.77.0.61:10911) closed 3 connections while requests were pending (3"
         " requests in total), then accepted new ones"
     )
     assert (one.count, one.subject) == (3, Subject(broker="broker-a"))
@@ -66,7 +66,7 @@ def test_the_connection_of_a_grpc_client_is_cut_and_the_proxy_lives() -> None:
     ]
     (one,) = problems(RULE, rows, both)
     assert one.title == (
-        f"proxy {PROXY} closed connections once while requests were pending (1 request in"
+        f"proxy {PROXY} closed 1 connection while requests were pending (1 request in"
         " total), then accepted new ones"
     )
     assert one.subject == Subject(server=PROXY)

@@ -11,9 +11,9 @@ SEND = int(RequestCode.SEND_MESSAGE_V2)
 ROWS = [
     exchange(0, SEND, None, facts=[fact(FAULT, "freeze broker=b: request 310 of T")]),
     exchange(5, SEND, None, facts=[fact(FAULT, "freeze broker=b: request 310 of U")]),
-    exchange(9, SEND, 0, 300, facts=[fact(FAULT, "300.1ms later: request 310 of T")]),
+    exchange(9, SEND, 0, 300, facts=[fact(FAULT, "300.1ms later: SEND_MESSAGE_V2 to T")]),
     exchange(12, SEND, 0, 280, facts=[fact(FAULT, "280.7ms later: request 310 of T")]),
-    exchange(14, SEND, 2, facts=[fact(FAULT, "busy, 1.2ms later: request 310 of T")]),
+    exchange(14, SEND, 2, facts=[fact(FAULT, "busy, 1.2ms later: SEND_MESSAGE_V2 to T")]),
     exchange(20, SEND),
 ]
 

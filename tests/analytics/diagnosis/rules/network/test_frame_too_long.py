@@ -13,7 +13,7 @@ from ...made_rows import connection, problems, problems_of_sample, same_in_any_o
 def test_a_send_of_16_mib() -> None:
     (one,) = problems_of_sample(RULE, "frame-too-long-5x.pcap")
     assert one.title == (
-        "broker-a (127.77.0.11:10911) received frames over its limit once: up to 16,777,513"
+        "broker-a (127.77.0.11:10911) received 1 frame over its limit: 16,777,513"
         " bytes (limit 16,777,216)"
     )
     assert (one.count, one.confidence) == (1, Confidence.CERTAIN)

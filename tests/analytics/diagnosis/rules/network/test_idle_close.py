@@ -26,8 +26,8 @@ SEND = int(RequestCode.SEND_MESSAGE_V2)
 def test_a_broker_that_closes_after_four_seconds(name: str) -> None:
     (one,) = problems_of_sample(RULE, name)
     assert one.title == (
-        "requests to broker-a (127.77.0.11:10911) were lost once: the connection had been idle for"
-        " 4 s and was closed from its side"
+        "1 request to broker-a (127.77.0.11:10911) was lost: the connection had been idle for"
+        " 4 s and was closed by the server's side"
     )
     assert (one.count, one.subject) == (1, Subject(broker="broker-a"))
     assert problems_of_sample(connection_cut.RULE, name) == []
@@ -36,8 +36,8 @@ def test_a_broker_that_closes_after_four_seconds(name: str) -> None:
 def test_a_load_balancer_that_forgets_connections() -> None:
     (one,) = problems_of_sample(RULE, "idle-forgotten-5x.pcap")
     assert one.title == (
-        "requests to broker-a (127.77.0.61:10911) were lost 5 times: the connection had been idle"
-        " for 11 to 12 s and was cut from its side"
+        "5 requests to broker-a (127.77.0.61:10911) were lost: the connections had been idle"
+        " for 11 to 12 s and were cut by the server's side"
     )
     assert one.advice.startswith("Raise the idle timeout of the load balancer")
     found = diagnosis_of([str(SAMPLES / "idle-forgotten-5x.pcap")]).problems

@@ -32,7 +32,8 @@ from ...made_rows import (
 def test_addresses_that_nobody_listens_at(name: str, address: str, count: int) -> None:
     (one,) = problems_of_sample(RULE, name)
     assert one.title == (
-        f"the route names broker-a at {address}: {count} connects to it failed, none succeeded"
+        f"the route names broker-a at {address}: {count} connection attempts to it failed, none"
+        " succeeded"
     )
     assert (one.count, one.confidence) == (count, Confidence.LIKELY)
     assert one.subject == Subject(broker="broker-a")
@@ -66,7 +67,7 @@ def route(address: str) -> ExchangeRecord:
 def test_addresses_that_are_wrong_for_everybody_else(address: str, what: str) -> None:
     (one,) = problems(RULE, [route(address)])
     assert one.title == (
-        f"the route names broker-a at {address}, {what}: no connect was seen, none succeeded"
+        f"the route names broker-a at {address}, {what}: no connection attempt was captured"
     )
     assert one.confidence is Confidence.LIKELY
     (one,) = problems(RULE, [route(address)], [refused_connect(9, server_address=address)])

@@ -33,8 +33,8 @@ def test_a_mapped_port_that_the_route_does_not_name() -> None:
     rows, connects = [route(NAMED)], [refused_connect(2, 1, server_address=NAMED)]
     (one,) = problems(RULE, rows, connects)
     assert one.title == (
-        f"the proxy's route names {NAMED}, but clients reach the proxy at {PROXY}: 1 connect to it"
-        " failed, none succeeded"
+        f"the proxy's route names {NAMED}, but clients reach the proxy at {PROXY}: 1 connection"
+        " attempt to it failed, none succeeded"
     )
     assert one.advice.startswith("Publish the proxy's gRPC port")
     assert same_in_any_order(RULE, rows, connects)
@@ -63,8 +63,8 @@ def test_silent_where_the_address_is_right(name: str) -> None:
 def test_a_host_name_that_no_client_resolves() -> None:
     (one,) = problems(RULE, [route("proxy-0.internal:8081")])
     assert one.title == (
-        "the proxy's route names proxy-0.internal:8081 by a host name, and no client that got it"
-        " made another call: they may not be able to resolve the name"
+        "the proxy's route names proxy-0.internal:8081 by a host name, and no client that"
+        " received this route made another call; the clients may be unable to resolve the name"
     )
     assert (one.confidence, one.count) == (Confidence.LIKELY, 1)
     going_on = exchange(9, 0, OK, server_address="10.1.1.1:8081", facts=["client=c"])

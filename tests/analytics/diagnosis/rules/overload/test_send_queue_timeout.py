@@ -35,7 +35,8 @@ def test_says_how_long_requests_waited() -> None:
     rows = [refused(0, 205, 12), refused(5, 431, 30), refused(9, 200, 0)]
     (one,) = problems(RULE, rows)
     assert one.title == (
-        "broker-a refused 3 sends: they waited 200 to 431 ms in its queue, with up to 30 others"
+        "broker-a refused 3 sends: they waited 200 to 431 ms in its queue, with up to 30 other"
+        " requests behind them"
     )
     assert one.subject == Subject(broker="broker-a", topic="Orders", group="shop")
     assert one.count == 3
@@ -83,13 +84,14 @@ def test_other_flow_control_is_not_its_matter() -> None:
         (
             "busy-send-queue-4x.pcap",
             9,
-            "broker-a refused 9 sends: they waited 200 to 217 ms in its queue, with up to 3 others",
+            "broker-a refused 9 sends: they waited 200 to 217 ms in its queue, with up to 3"
+            " other requests behind them",
         ),
         (
             "busy-send-queue-5x.pcap",
             20,
-            "broker-a refused 20 sends: they waited 200 to 324 ms in its queue, with up "
-            "to 3 others",
+            "broker-a refused 20 sends: they waited 200 to 324 ms in its queue, with up to 3"
+            " other requests behind them",
         ),
     ],
 )

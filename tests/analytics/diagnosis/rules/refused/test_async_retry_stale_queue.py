@@ -39,7 +39,8 @@ def test_a_queue_that_was_chosen_for_another_broker() -> None:
     rows = [named(), send(10, code, remark=REMARK, server_address=OTHER)]
     (one,) = problems(RULE, rows)
     assert one.title == (
-        "broker-b refused 1 send to queue 6 of topic Orders (it has 4 queues); the queue was chosen"
+        "broker-b refused 1 send to queue 6 of topic Orders (its queues are 0 to 3); the queue"
+        " was chosen"
         " for broker-a"
     )
     assert one.subject == Subject(topic="Orders", group="shop")
@@ -50,7 +51,7 @@ def test_a_queue_that_was_chosen_for_another_broker() -> None:
 def test_an_old_route() -> None:
     code = int(ResponseCode.SYSTEM_ERROR)
     (one,) = problems(RULE, [send(0, 0), send(10, code, remark=REMARK)])
-    assert one.title == "broker-a refused 1 send to queue 6 of topic Orders (it has 4 queues)"
+    assert one.title == "broker-a refused 1 send to queue 6 of topic Orders (its queues are 0 to 3)"
     assert (
         one.details[-1] == "the requests name no other broker: the client's route may be outdated"
     )
@@ -90,14 +91,14 @@ def test_a_synchronous_retry_is_normal() -> None:
         (
             "queue-illegal-4x.pcap",
             2,
-            "broker-b refused 2 sends to queues 3 to 4 of topic UnevenTopic (it has 2 "
-            "queues); the queue was chosen for broker-a",
+            "broker-b refused 2 sends to queues 3 and 4 of topic UnevenTopic (its queues are 0"
+            " and 1); the queue was chosen for broker-a",
         ),
         (
             "queue-illegal-5x.pcap",
             12,
-            "broker-b refused 12 sends to queues 2 to 7 of topic UnevenTopic (it has 2 "
-            "queues); the queue was chosen for broker-a",
+            "broker-b refused 12 sends to queues 2 to 7 of topic UnevenTopic (its queues are 0"
+            " and 1); the queue was chosen for broker-a",
         ),
     ],
 )

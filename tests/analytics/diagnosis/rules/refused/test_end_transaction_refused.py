@@ -27,7 +27,7 @@ def test_names_group_and_reason() -> None:
     rows = [NAMED, refused(ResponseCode.SYSTEM_ERROR, remark="The producer group wrong")]
     (one,) = problems(RULE, rows)
     assert one.title == (
-        "broker-a refused 1 end of a transaction of group shop: The producer group wrong"
+        "broker-a refused to end 1 transaction of group shop: The producer group wrong"
     )
     assert one.subject == Subject(broker="broker-a", topic="Orders", group="shop")
     assert one.details[-1] == "asked for: commit (1)"
@@ -37,7 +37,7 @@ def test_names_group_and_reason() -> None:
 def test_too_late() -> None:
     (one,) = problems(RULE, [NAMED, refused(ResponseCode.ILLEGAL_OPERATION)])
     assert one.title == (
-        "broker-a refused 1 end of a transaction of group shop: it came later than the time that"
+        "broker-a refused to end 1 transaction of group shop: it came later than the time that"
         " the message itself sets for the first check"
     )
 
@@ -62,14 +62,14 @@ def test_recorded_transactions(name: str) -> None:
         (
             "transaction-refused-4x.pcap",
             3,
-            "127.77.0.11:10911 refused 3 ends of transactions of groups right_group and "
+            "127.77.0.11:10911 refused to end 3 transactions of groups right_group and "
             "wrong_group: Find prepared transaction message failed, The producer group "
             "wrong and The transaction state table offset wrong",
         ),
         (
             "transaction-refused-5x.pcap",
             3,
-            "127.77.0.11:10911 refused 3 ends of transactions of groups right_group and "
+            "127.77.0.11:10911 refused to end 3 transactions of groups right_group and "
             "wrong_group: Find prepared transaction message failed, The producer group "
             "wrong and The transaction state table offset wrong",
         ),

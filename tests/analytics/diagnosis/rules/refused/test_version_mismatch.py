@@ -23,7 +23,8 @@ def test_numbers_that_do_not_fit_a_binary_header() -> None:
     (one,) = problems_of_sample(RULE, "binary-header-cluster-5x.pcap")
     assert one.title == (
         "broker-a does not know NOTIFICATION, POLLING_INFO and POP_MESSAGE: 3 requests refused,"
-        " because the numbers do not fit the binary header of the client (200050 as 3442, 200054 as"
+        " because these request codes do not fit into the client's 16-bit binary header (200050"
+        " as 3442, 200054 as"
         " 3446 and 200055 as 3447)"
     )
     assert one.subject == Subject(broker="broker-a", topic="BinaryTopic", group="pop_group")

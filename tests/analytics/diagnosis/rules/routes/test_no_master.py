@@ -22,13 +22,13 @@ MASTER, SLAVE = "10.0.0.1:10911", "10.0.0.3:10911"
             "slave-read-4x.pcap",
             29,
             "broker-a has no master since 03:07:29 UTC: consumers can read from its slave"
-            " 127.77.0.12:10921, sends to it fail",
+            " 127.77.0.12:10921; sends to broker-a fail",
         ),
         (
             "slave-read-5x.pcap",
             16,
             "broker-a has no master since 03:06:51 UTC: consumers can read from its slave"
-            " 127.77.0.12:10921, sends to it fail",
+            " 127.77.0.12:10921; sends to broker-a fail",
         ),
         (
             "acting-master-5x.pcap",
@@ -66,7 +66,7 @@ def test_a_master_that_came_back() -> None:
     (one,) = problems(RULE, rows)
     assert one.title == (
         "broker-a had no master from 11:07:10 to 11:07:40 UTC: consumers could read from its slave"
-        " 10.0.0.3:10911, sends to it failed"
+        " 10.0.0.3:10911; sends to broker-a failed"
     )
 
 

@@ -19,8 +19,7 @@ def pop(at_ms: float, answer: int = FULL, code: int = POP) -> ExchangeRecord:
 def test_a_real_broker_that_holds_back_nothing() -> None:
     (one,) = problems_of_sample(RULE, "pop-full-5x.pcap")
     assert one.title == (
-        "broker-a rejected pops of full_group for FullTopic 6 times: too many already wait for"
-        " messages"
+        "broker-a rejected 6 pops of full_group for FullTopic: too many already wait for messages"
     )
     assert (one.count, one.subject.broker) == (6, "broker-a")
 
@@ -28,8 +27,7 @@ def test_a_real_broker_that_holds_back_nothing() -> None:
 def test_pops_that_are_sent_away() -> None:
     (one,) = problems(RULE, [pop(0), pop(1), pop(2)])
     assert one.title == (
-        "10.0.0.1:10911 rejected pops of bills for orders 3 times: too many already wait for"
-        " messages"
+        "10.0.0.1:10911 rejected 3 pops of bills for orders: too many already wait for messages"
     )
     assert (one.count, one.subject.topic, one.subject.group) == (3, "orders", "bills")
 
