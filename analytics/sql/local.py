@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from dissectors.quantities import size_bytes
 from dissectors.rows.column import NAMES
@@ -28,6 +28,8 @@ from .relation import Relation, RelationText, statement_of
 if TYPE_CHECKING:
     import duckdb
     import pyarrow
+
+T = TypeVar("T")
 
 BATCH: Final = 4096
 """Rows per batch."""
@@ -63,6 +65,8 @@ class LocalEngine:
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._remove_temporary: Callable[[], object] = lambda: None
         self._count = 0
+        self._usual_memory: int | None = None
+        """DuckDB's own limit, if there is a lower one, bytes"""
 
     @property
     def is_distributed(self) -> bool:
@@ -73,23 +77,33 @@ class LocalEngine:
         """Return the rows of a relation."""
         if relation.rows is not None:
             return relation.rows
-        with _explained():
-            table = self._connected().sql(self._statement(relation)).to_arrow_table()
-        return _with_whole_numbers(table)
+        return _with_whole_numbers(self._fetched(relation, lambda query: query.to_arrow_table()))
 
     def batches(self, relation: Relation) -> Iterator[pyarrow.RecordBatch]:
         """Yield the rows of a relation, some thousands at a time."""
         if relation.rows is not None:
             yield from relation.rows.to_batches(BATCH)
             return
-        with _explained():
-            reader = self._connected().sql(self._statement(relation)).to_arrow_reader(BATCH)
-        while True:
+        reader, batch = self._fetched(relation, _started)
+        while batch is not None:
+            yield batch
             with _explained():
                 batch = next(reader, None)
-            if batch is None:
-                return
-            yield batch
+
+    def _fetched(self, relation: Relation, fetch: Callable[[duckdb.DuckDBPyRelation], T]) -> T:
+        """Return the result of a query; one that cannot spill all of its state gets more memory."""
+        import duckdb
+
+        connection, statement = self._connected(), self._statement(relation)
+        with _explained():
+            try:
+                return fetch(connection.sql(statement))
+            except duckdb.OutOfMemoryException:
+                if self._usual_memory is None:
+                    raise
+                connection.execute(f"set memory_limit = '{self._usual_memory}B'")
+                self._usual_memory = None
+                return fetch(connection.sql(statement))
 
     def keep(self, relation: Relation) -> Relation:
         """Return a relation that is computed once, now, until it is dropped."""
@@ -221,9 +235,18 @@ class LocalEngine:
         limit = int(threads) * MEMORY << 20
         if usual is None or limit < usual:
             connection.execute(f"set memory_limit = '{limit}B'")
+            connection.execute("set allowed_configs = ['memory_limit']")
+            self._usual_memory = usual
         else:  # a sort fails where many threads share little memory
             connection.execute(f"set threads = {max(1, usual // (MEMORY << 20))}")
         connection.execute(f"set temp_directory = {_text(str(folder))}")
+
+
+def _started(
+    query: duckdb.DuckDBPyRelation,
+) -> tuple[Iterator[pyarrow.RecordBatch], pyarrow.RecordBatch | None]:
+    reader = query.to_arrow_reader(BATCH)
+    return reader, next(reader, None)
 
 
 @contextmanager
