@@ -78,7 +78,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     created: str
     """when it was written"""
     options: dict[str, object]
-    """what restricted the rows: `where`, `since`, `until`, `limit`; empty: everything is there"""
+    """options that restricted the rows: `where`, `since`, `until`, `limit`; empty: all rows"""
     captures: list[CaptureEntry]
     """captures that were read"""
     exchanges: int = 0
@@ -86,25 +86,25 @@ class Manifest(msgspec.Struct, kw_only=True):
     parts: list[PartEntry] = []
     """files with exchanges"""
     messages: int | None = None
-    """rows about messages; null: they were not asked for"""
+    """rows about messages; null: message rows were not requested"""
     message_parts: list[PartEntry] = []
-    """files with them"""
+    """files with rows about messages"""
     partition: str | None = None
-    """`date` or `hour`: how a log is divided that runs add to; null: one run wrote it"""
+    """`date` or `hour`: the partition of a log that runs add to; null: one run wrote the log"""
     conversation_parts: list[PartEntry] = []
-    """files with TCP connections, of a log that is divided"""
+    """files with TCP connections, in a partitioned log"""
     finding_parts: list[PartEntry] = []
-    """files with findings, of a log that is divided"""
+    """files with findings, in a partitioned log"""
     conversations: int
     """TCP connections seen"""
     rocketmq_conversations: int
-    """those that were decoded"""
+    """TCP connections that were decoded"""
     not_decoded: dict[str, int]
-    """those that were not, by protocol"""
+    """TCP connections that were not decoded, by protocol"""
     replication_conversations: int = 0
-    """those between a slave and its master, of which the commit log is not decoded"""
+    """TCP connections between a slave and its master; their commit log data is not decoded"""
     replications: list[Replication] = []
-    """what they transferred, times in nanoseconds since the epoch; at most 4096 are listed"""
+    """transfers of these connections, times in nanoseconds since the epoch; at most 4096 entries"""
     frames: int
     """frames found"""
     commands: int
@@ -157,9 +157,9 @@ class FindingRecord(NamedTuple):
     conversation: Annotated[
         int | None, Description("number of the TCP connection, as in the exchanges")
     ]
-    kind: Annotated[str, Description("FindingKind")]
+    kind: Annotated[str, Description("name of the kind of finding, such as `GAP`")]
     severity: Annotated[str, Description("`chat`, `note`, `warning` or `error`")]
-    detail: Annotated[str, Description("what exactly; quotes the input")]
+    detail: Annotated[str, Description("details of the finding; may quote the input")]
     offset: Annotated[
         int | None,
         Description("offset in the stream, or in the file where the finding is about the file"),

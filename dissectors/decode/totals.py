@@ -43,13 +43,13 @@ class RunTotals(msgspec.Struct, kw_only=True):
     conversations: int = 0
     """TCP connections seen"""
     rocketmq_conversations: int = 0
-    """those that were decoded"""
+    """TCP connections that were decoded"""
     not_decoded: dict[str, int] = {}
-    """those that were not, by protocol"""
+    """TCP connections that were not decoded, by protocol"""
     replication_conversations: int = 0
-    """those between a slave and its master, of which the commit log is not decoded"""
+    """TCP connections between a slave and its master; their commit log data is not decoded"""
     replications: list[Replication] = []
-    """what they transferred, times in nanoseconds since the epoch; at most 4096 are listed"""
+    """transfers of these connections, times in nanoseconds since the epoch; at most 4096 entries"""
     frames: int = 0
     """frames found"""
     commands: int = 0

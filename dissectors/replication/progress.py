@@ -58,7 +58,7 @@ class Replication:
     last_time: int
     """time of the last message"""
     first_offset: int | None
-    """physical offset of the first transferred byte, or None if nothing was transferred"""
+    """physical offset of the first transferred byte; null: nothing was transferred"""
     last_offset: int | None
     """physical offset after the last transferred byte"""
     bytes: int
@@ -74,9 +74,9 @@ class Replication:
     reports: int
     """reports of the slave"""
     acknowledged: int | None
-    """last reported offset, or None if no report was captured"""
+    """last reported offset; null: no report was captured"""
     lag_bytes: int | None
-    """bytes transferred but not reported at the end, or None if no report was captured"""
+    """bytes transferred but not reported at the end; null: no report was captured"""
     largest_lag_bytes: int | None
     """maximum of these bytes; uncaptured reports make it larger"""
     lags: int

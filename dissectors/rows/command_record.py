@@ -23,13 +23,18 @@ class CommandRow(msgspec.Struct, gc=False):
         str, Description("`address:port` that sends the response", "IP and TCP header")
     ]
     kind: Annotated[str, Description("`request`, `response` or `oneway`", "flag")]
-    code: Annotated[int, Description("request or response code, the real one", "frame header")]
-    name: Annotated[str, Description("its name", "RequestCode, ResponseCode")]
+    code: Annotated[
+        int,
+        Description(
+            "request or response code, restored if the header cut it to 16 bits", "frame header"
+        ),
+    ]
+    name: Annotated[str, Description("name of that code", "RequestCode, ResponseCode")]
     opaque: Annotated[int, Description("number that pairs request and response", "frame header")]
     flag: Annotated[int, Description("bit 0 response, bit 1 oneway", "frame header")]
     language: Annotated[str | None, Description("language of the sender", "frame header")]
     version: Annotated[int, Description("MQVersion ordinal of the sender", "frame header")]
-    version_name: Annotated[str, Description("its name", "MQVersion")]
+    version_name: Annotated[str, Description("name of that version", "MQVersion")]
     serialize_type: Annotated[str, Description("`JSON` or `ROCKETMQ`", "frame prefix")]
     remark: Annotated[
         str | None, Description("remark, usually the error text of a response", "frame header")
@@ -43,11 +48,11 @@ class CommandRow(msgspec.Struct, gc=False):
     ]
     header_parts: Annotated[
         dict[str, object] | None,
-        Description("ids, receipts, … of `header` taken apart", "ext fields"),
+        Description("decoded ids, receipts, … of `header`", "ext fields"),
     ]
     body: Annotated[
         dict[str, object] | None,
-        Description("the body taken apart: `kind` and `value`, see below", "body"),
+        Description("decoded body: `kind` and `value`, see below", "body"),
     ]
     messages: Annotated[
         list[dict[str, object]] | None, Description("messages in the body, see below", "body")
@@ -78,7 +83,9 @@ class CommandRow(msgspec.Struct, gc=False):
     ]
     findings: Annotated[
         list[dict[str, object]],
-        Description("what is unusual: `kind`, `severity`, `detail`, `offset`", "FindingKind"),
+        Description(
+            "findings about the command: `kind`, `severity`, `detail`, `offset`", "FindingKind"
+        ),
     ]
 
 

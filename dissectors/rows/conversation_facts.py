@@ -54,23 +54,25 @@ CONVERSATION_FACTS: Final = (
         TLS_PROTOCOL, "protocol that the server chose", "ServerHello, EncryptedExtensions"
     ),
     ConversationFact(TLS_SUITE, "cipher suite that the server chose", "ServerHello"),
-    ConversationFact(TLS_RESUMED, "`yes`: a TLS 1.3 session goes on", "ServerHello"),
+    ConversationFact(TLS_RESUMED, "`yes`: a TLS 1.3 session is resumed", "ServerHello"),
     ConversationFact(
         TLS_EARLY_DATA,
-        "`offered`: the client sends data before the handshake is done; `accepted`: it is taken",
+        "`offered`: the client sends data before the handshake is done; `accepted`: the server"
+        " accepts this data",
         "ClientHello, EncryptedExtensions",
     ),
     ConversationFact(TLS_ALERT, "alert of either end, in the clear or decrypted", "TLS record"),
     ConversationFact(
         TLS_SUBJECT,
-        "whom a certificate of the server is for; with the next four once for each of its chain",
+        "subject of a certificate of the server; this fact and the next four appear once per"
+        " certificate of the chain",
         "Certificate",
     ),
-    ConversationFact(TLS_ISSUER, "who signed it", "Certificate"),
+    ConversationFact(TLS_ISSUER, "issuer of this certificate", "Certificate"),
     ConversationFact(TLS_NOT_BEFORE, "UTC from which it is valid", "Certificate"),
     ConversationFact(TLS_NOT_AFTER, "UTC up to which it is valid", "Certificate"),
     ConversationFact(TLS_NAMES, "names and addresses that it is for", "Certificate"),
-    ConversationFact(TLS_CLIENT_SUBJECT, "whom the client's certificate is for", "Certificate"),
+    ConversationFact(TLS_CLIENT_SUBJECT, "subject of the client's certificate", "Certificate"),
     ConversationFact(
         IDLE_MS,
         "ms without payload before the first FIN or RST, before the payload that a RST answers"
@@ -91,20 +93,20 @@ CONVERSATION_FACTS: Final = (
         FRAME_LENGTH, "declared length of a frame that is longer than any may be", "frame prefix"
     ),
     ConversationFact(
-        FIRST_BYTES, "first bytes of the client where no protocol was recognised", "payload, hex"
+        FIRST_BYTES, "first bytes of the client if no protocol was recognized", "payload, hex"
     ),
     ConversationFact(
         STALL,
-        "one segment was retransmitted repeatedly: by `client` or `server`, when first again and"
-        " when last (µs since the epoch), how often, bytes of payload; once for each, eight of each"
-        " end at most",
+        "segment that was retransmitted repeatedly: sender (`client` or `server`), times of the"
+        " first and the last retransmission (µs since the epoch), number of retransmissions,"
+        " bytes of payload; one fact per segment, at most eight per sender",
         "TCP",
     ),
     ConversationFact(
         LATE,
-        "segments took 50 ms or more to reach the other end, as its own segments show: sent by"
-        " `client` or `server`, how many of those that were measured one after another, µs that the"
-        " slowest took at least",
+        "segments that took 50 ms or more to reach the other end, according to its"
+        " acknowledgements: sender (`client` or `server`), number of these segments (only one at a"
+        " time is measured), lower bound of the longest delay, µs",
         "TCP",
     ),
 )

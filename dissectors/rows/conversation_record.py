@@ -44,7 +44,8 @@ class ConversationRecord(msgspec.Struct, gc=False):
     client_address: Annotated[
         str,
         Description(
-            "`address:port` that connected; without SYN: that asked first, or was seen first",
+            "`address:port` that connected; without SYN: that sent the first request, or was"
+            " seen first",
             "IP and TCP header",
         ),
     ]
@@ -72,8 +73,8 @@ class ConversationRecord(msgspec.Struct, gc=False):
     end: Annotated[
         str,
         Description(
-            "`fin`, `reset`, `refused` (SYN answered by RST), `no_response` (SYN not answered)"
-            " or `open`",
+            "`fin`, `reset`, `refused` (RST in response to the SYN), `no_response` (no response to"
+            " the SYN) or `open`",
             "TCP",
         ),
     ]
@@ -87,7 +88,7 @@ class ConversationRecord(msgspec.Struct, gc=False):
     syn_rtt_us: Annotated[
         int | None,
         Description(
-            "its part from SYN to SYN/ACK: between the place of the capture and the server",
+            "part of `rtt_us` from SYN to SYN/ACK: between the capture point and the server",
             "TCP handshake",
             unit="µs",
         ),
@@ -95,7 +96,8 @@ class ConversationRecord(msgspec.Struct, gc=False):
     ack_rtt_us: Annotated[
         int | None,
         Description(
-            "its part from SYN/ACK to the acknowledgement: between that place and the client",
+            "part of `rtt_us` from SYN/ACK to its acknowledgement: between the capture point and"
+            " the client",
             "TCP handshake",
             unit="µs",
         ),
@@ -123,10 +125,10 @@ class ConversationRecord(msgspec.Struct, gc=False):
         ),
     ]
     client_retransmissions: Annotated[
-        int, Description("segments of the client of which all was seen before", "TCP")
+        int, Description("segments of the client with only bytes that were seen before", "TCP")
     ]
     server_retransmissions: Annotated[
-        int, Description("segments of the server of which all was seen before", "TCP")
+        int, Description("segments of the server with only bytes that were seen before", "TCP")
     ]
     client_zero_windows: Annotated[
         int, Description("packets in which the client said that it has no room left", "TCP")
@@ -142,7 +144,7 @@ class ConversationRecord(msgspec.Struct, gc=False):
     facts: Annotated[
         list[str],
         Description(
-            "what diagnosis needs besides, as `name=value`; the names are listed below",
+            "additional data for diagnosis, as `name=value`; the names are listed below",
             "first bytes, frames, TCP",
         ),
     ] = []

@@ -74,12 +74,12 @@ class MessageRecord(msgspec.Struct, gc=False):
     event: Annotated[str, Description("what happened to the message; see below", "operation")]
     request_name: Annotated[str | None, Description("name of the request", "RequestCode")]
     response_code: Annotated[int | None, Description("response code", "frame header")]
-    response_name: Annotated[str | None, Description("its name", "ResponseCode")]
+    response_name: Annotated[str | None, Description("name of the response code", "ResponseCode")]
     remark: Annotated[
         str | None,
         Description(
-            "remark of the response, else of the request; of `on_disk` rows what the other files of"
-            " the store say of the message",
+            "remark of the response, otherwise of the request; in `on_disk` rows: what the other"
+            " files of the store say about the message",
             "frame header; consume queue and index of the store",
         ),
     ]
@@ -97,7 +97,10 @@ class MessageRecord(msgspec.Struct, gc=False):
     ]
     client_id: Annotated[
         str | None,
-        Description("its client id, once the connection has named it", "heartbeat and the like"),
+        Description(
+            "client id of that client, once it was seen on the connection",
+            "heartbeat, unregistration or lock of queues; gRPC: metadata",
+        ),
     ]
     server_address: Annotated[
         str,
@@ -112,8 +115,8 @@ class MessageRecord(msgspec.Struct, gc=False):
     original_topic: Annotated[
         str | None,
         Description(
-            "topic that it was sent to: of `%RETRY%`, `%DLQ%`, scheduled and half messages the one"
-            " behind it; null where nothing says it",
+            "topic that the producer sent the message to, also for `%RETRY%`, `%DLQ%`, scheduled"
+            " and half messages; null: unknown",
             "properties `REAL_TOPIC`, `RETRY_TOPIC`, `DLQ_ORIGIN_TOPIC`; name of a POP retry topic",
         ),
     ]
@@ -121,15 +124,16 @@ class MessageRecord(msgspec.Struct, gc=False):
     queue_offset: Annotated[
         int | None,
         Description(
-            "offset in that queue; of an offset commit the first one that is not covered. Null for"
-            " what is not in its queue yet: half messages, and those that are due later",
+            "offset in that queue; of an offset commit: the first offset that it does not cover;"
+            " null for messages that are not in their queue yet (half or delayed messages)",
             "ext fields, the record",
         ),
     ]
     covers: Annotated[
         str | None,
         Description(
-            "of an acknowledgement: `message` is this one, `before` all before `queue_offset`",
+            "what an acknowledgement covers: `message` (this message) or `before` (all messages"
+            " before `queue_offset`)",
             "operation",
         ),
     ]
@@ -172,7 +176,9 @@ class MessageRecord(msgspec.Struct, gc=False):
     born_time: Annotated[
         int | None,
         Description(
-            "when the producer made it, by its clock", "ext fields, the record", type="time"
+            "when the producer created the message, by the producer's clock",
+            "ext fields, the record",
+            type="time",
         ),
     ]
     store_time: Annotated[
@@ -182,7 +188,7 @@ class MessageRecord(msgspec.Struct, gc=False):
     deliver_time: Annotated[
         int | None,
         Description(
-            "time from which it may be delivered, where one is said",
+            "earliest delivery time of the message, if it has one",
             "recall handle; properties `TIMER_OUT_MS`, `TIMER_DELIVER_MS`, `__STARTDELIVERTIME`;"
             " new invisible time of POP",
             type="time",
@@ -193,7 +199,10 @@ class MessageRecord(msgspec.Struct, gc=False):
     ]
     max_reconsume_times: Annotated[
         int | None,
-        Description("how often it may be, before it is a dead letter", "ext fields of a send back"),
+        Description(
+            "maximum number of returns before the message becomes a dead letter",
+            "ext fields of a send back",
+        ),
     ]
     delay_level: Annotated[
         int | None, Description("delay level", "property `DELAY`; ext field of a send back")
@@ -207,7 +216,10 @@ class MessageRecord(msgspec.Struct, gc=False):
     ]
     crc_ok: Annotated[
         bool | None,
-        Description("whether the body has it; null: there is none, or bytes are missing", "body"),
+        Description(
+            "whether the body matches `body_crc`; null: there is no CRC, or bytes are missing",
+            "body",
+        ),
     ]
     body_form: Annotated[
         str | None,

@@ -63,8 +63,12 @@ class ExchangeRecord(msgspec.Struct, gc=False):
     response_packet: Annotated[
         int | None, Description("packet that completed the response", "capture")
     ]
-    request_time: Annotated[int | None, Description("time of that packet", "capture", type="time")]
-    response_time: Annotated[int | None, Description("time of that packet", "capture", type="time")]
+    request_time: Annotated[
+        int | None, Description("time of `request_packet`", "capture", type="time")
+    ]
+    response_time: Annotated[
+        int | None, Description("time of `response_packet`", "capture", type="time")
+    ]
     latency_us: Annotated[
         int | None, Description("response time less request time", "capture", unit="µs")
     ]
@@ -72,25 +76,35 @@ class ExchangeRecord(msgspec.Struct, gc=False):
     request_code: Annotated[
         int | None,
         Description(
-            "request code, the real one where the header cut it; gRPC has none", "frame header"
+            "request code, restored if the header cut it to 16 bits; null for gRPC", "frame header"
         ),
     ]
-    request_name: Annotated[str | None, Description("its name", "RequestCode; gRPC: method")]
+    request_name: Annotated[
+        str | None, Description("name of the request", "RequestCode; gRPC: method")
+    ]
     response_code: Annotated[int | None, Description("response code", "frame header; gRPC: Status")]
-    response_name: Annotated[str | None, Description("its name", "ResponseCode; gRPC: Code")]
+    response_name: Annotated[
+        str | None, Description("name of the response code", "ResponseCode; gRPC: Code")
+    ]
     remark: Annotated[
-        str | None, Description("remark of the response, else of the request", "frame header")
+        str | None, Description("remark of the response, otherwise of the request", "frame header")
     ]
     language: Annotated[
         str | None,
         Description("language of the client (of the server for an orphan)", "frame header"),
     ]
     version: Annotated[
-        int | None, Description("MQVersion ordinal of the same; gRPC has none", "frame header")
+        int | None,
+        Description(
+            "MQVersion ordinal of the client (of the server for an orphan); null for gRPC",
+            "frame header",
+        ),
     ]
     version_name: Annotated[
         str | None,
-        Description("its name; gRPC: the version that the client tells", "MQVersion; metadata"),
+        Description(
+            "name of that version; gRPC: version that the client reports", "MQVersion; metadata"
+        ),
     ]
     serialize_type: Annotated[
         str,
@@ -108,7 +122,11 @@ class ExchangeRecord(msgspec.Struct, gc=False):
     ]
     queue_id: Annotated[
         int | None,
-        Description("queue of the request, else of the response", "ext fields `queueId`, `e`"),
+        Description(
+            "queue of the response to a send; otherwise of the request, or of the response if the"
+            " request has none",
+            "ext fields `queueId`, `e`",
+        ),
     ]
     broker_name: Annotated[
         str | None,
@@ -150,7 +168,7 @@ class ExchangeRecord(msgspec.Struct, gc=False):
     queue_offset: Annotated[
         int | None,
         Description(
-            "offset in the queue: of the response, else the one asked for",
+            "offset in the queue: of the response, otherwise of the request",
             "ext fields `queueOffset`, `offset`, `commitOffset`",
         ),
     ]
@@ -169,7 +187,7 @@ class ExchangeRecord(msgspec.Struct, gc=False):
         str | None,
         Description(
             "how the connection of a request without response ended: `reset`, `closed` or `open`"
-            " (it had not when the request was given up)",
+            " (still open when the request counted as unanswered)",
             "TCP",
         ),
     ]
@@ -180,8 +198,8 @@ class ExchangeRecord(msgspec.Struct, gc=False):
     max_reconsume_times: Annotated[
         int | None,
         Description(
-            "how often the message may have been delivered again before it goes to the dead"
-            " letters; 0: it goes there at once",
+            "maximum number of redeliveries before the message becomes a dead letter; 0: it"
+            " becomes one at once",
             "ext fields `maxReconsumeTimes`, `delayLevel` of a send back",
         ),
     ] = None
@@ -195,7 +213,7 @@ class ExchangeRecord(msgspec.Struct, gc=False):
     facts: Annotated[
         list[str],
         Description(
-            "what diagnosis needs besides, as `name=value`; the names are listed below",
+            "additional data for diagnosis, as `name=value`; the names are listed below",
             "ext fields and bodies",
         ),
     ] = []

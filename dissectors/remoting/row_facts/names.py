@@ -69,7 +69,7 @@ FACTS: Final = (
     FactKind(CONSUMER, "`TYPE MODEL GROUP` of a consumer group", "heartbeat: body"),
     FactKind(PRODUCER, "a producer group", "heartbeat: body"),
     FactKind(
-        CONSUME_FROM, "`WHERE GROUP`: where a group starts that has no offset", "heartbeat: body"
+        CONSUME_FROM, "`WHERE GROUP`: where a group without an offset starts", "heartbeat: body"
     ),
     FactKind(
         RESPELLED,
@@ -83,10 +83,14 @@ FACTS: Final = (
         " of its addresses (0: the master) joined by commas",
         "route: body of the response",
     ),
-    FactKind(SLAVE, "`ID ADDRESS` of a broker in a route that is not a master", "the same"),
+    FactKind(
+        SLAVE,
+        "`ID ADDRESS` of a broker in a route that is not a master",
+        "route: body of the response",
+    ),
     FactKind(GROUP, "group whose queues are locked or unlocked", "request body"),
     FactKind(QUEUES_REQUESTED, "queues that a consumer asks to lock", "request body"),
-    FactKind(QUEUES_LOCKED, "queues that it got", "response body"),
+    FactKind(QUEUES_LOCKED, "queues that were locked for the consumer", "response body"),
     FactKind(MEMBERS, "members of a consumer group", "response body"),
     FactKind(MEMBER, "client id of one of them", "response body"),
     FactKind(
@@ -112,7 +116,7 @@ FACTS: Final = (
         " that the broker delivered it after it was due (`-`: the broker did not delay it)",
         "response body",
     ),
-    FactKind(DELAY_LEVEL, "delay level of a message sent back", "ext field `delayLevel`"),
+    FactKind(DELAY_LEVEL, "delay level of a returned message", "ext field `delayLevel`"),
     FactKind(TRANSACTION, "`prepared` of a half message", "sysFlag of a send"),
     FactKind(TRANSACTION_ID, "transaction id", "ext field `transactionId`"),
     FactKind(
@@ -121,7 +125,9 @@ FACTS: Final = (
         "ext field `commitOrRollback`",
     ),
     FactKind(
-        CHECKED, "`true` where it answers a check of the broker", "ext field `fromTransactionCheck`"
+        CHECKED,
+        "`true`: the transaction was ended in response to a check by the broker",
+        "ext field `fromTransactionCheck`",
     ),
     FactKind(
         DEADLINE_MS,
@@ -130,7 +136,7 @@ FACTS: Final = (
     ),
     FactKind(
         BORN_MS,
-        "time of a pop by its client's clock, ms, where the broker says that its time is over",
+        "time of a pop by its client's clock, ms, if the broker reports that the pop has expired",
         "ext field `bornTime`",
     ),
     FactKind(SETTING, "name of a setting that is changed, without its value", "request body"),
@@ -139,7 +145,11 @@ FACTS: Final = (
         "how often a message that is sent was consumed",
         "ext field of a send; gRPC: field of a dead letter",
     ),
-    FactKind(RECONSUME_LIMIT, "how often it may be, before it is a dead letter", "the same"),
+    FactKind(
+        RECONSUME_LIMIT,
+        "maximum of `reconsumed` before the message becomes a dead letter",
+        "ext field of a send; gRPC: field of a dead letter",
+    ),
     FactKind(PROPERTIES, "bytes of the properties of a refused send", "ext field of a send"),
     FactKind(
         ACCOUNT,
@@ -148,13 +158,17 @@ FACTS: Final = (
         "ext field `AccessKey`; gRPC: metadata `authorization`, code 40100 or 40300",
     ),
     FactKind(
-        CLIENT_TYPE, "`PRODUCER`, `PUSH_CONSUMER`, …: what a client of gRPC is", "message of gRPC"
+        CLIENT_TYPE, "type of a gRPC client: `PRODUCER`, `PUSH_CONSUMER`, …", "message of gRPC"
     ),
-    FactKind(MESSAGE_TYPE, "`NORMAL`, `FIFO`, `DELAY`, `TRANSACTION`, … of a message", "the same"),
     FactKind(
-        MESSAGE_GROUP, "message group, within which FIFO messages keep their order", "the same"
+        MESSAGE_TYPE, "`NORMAL`, `FIFO`, `DELAY`, `TRANSACTION`, … of a message", "message of gRPC"
     ),
-    FactKind(DELIVER_MS, "time from which a message may be delivered, ms", "the same"),
+    FactKind(
+        MESSAGE_GROUP,
+        "message group, within which FIFO messages keep their order",
+        "message of gRPC",
+    ),
+    FactKind(DELIVER_MS, "time from which a message may be delivered, ms", "message of gRPC"),
     FactKind(
         STREAM_RESET,
         "`REASON SIDE`: why and by whom a call of gRPC was ended before its response",
@@ -176,7 +190,11 @@ FACTS: Final = (
         "id that joins a request (a message that asks for a reply) and its reply",
         "ext field `properties` of a send, and of a reply that is passed on (326)",
     ),
-    FactKind(TTL_MS, "ms that the requester waits for the reply", "the same"),
+    FactKind(
+        TTL_MS,
+        "ms that the sender of the request waits for the reply",
+        "ext field `properties` of a send, and of a reply that is passed on (326)",
+    ),
     FactKind(
         SERVER_VERSION,
         "release of the broker, of a pull with the fact `timer`",
