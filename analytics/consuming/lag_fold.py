@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from ..diagnosis.rules.consumers.pulled import messages_behind
 from .items import SeenFetch
 from .known import Known
 from .sums import LagPoint, Sums
@@ -30,7 +31,7 @@ class _Queue(msgspec.Struct, gc=False):
 
 
 def _behind(end: int | None, at: int | None) -> int | None:
-    return None if end is None or at is None else max(0, end - at)
+    return None if end is None or at is None else messages_behind(end, at)
 
 
 class LagFold:

@@ -35,6 +35,7 @@ from ...problem import (
 from ...refusals import listed
 from ...rule import DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
+from .pulled import messages_behind
 
 MAX_QUEUES: Final = 20_000
 """maximum queues, counted per client"""
@@ -161,7 +162,7 @@ class _Fold(Fold):
             if not pending and use.commit_time - since >= QUIET:
                 client = context.client(owned.client)
                 end = ends.get((owned.topic, context.broker(owned.broker), owned.number), 0)
-                one = _Silent(owned, use, since, max(0, end - use.offset))
+                one = _Silent(owned, use, since, messages_behind(end, use.offset))
                 by_client.setdefault((owned.group, client, owned.topic), []).append(one)
         with_topics = {
             (group, client) for group, client, topic in by_client if not is_own_topic(topic)

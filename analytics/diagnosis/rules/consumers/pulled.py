@@ -43,7 +43,7 @@ class Point(NamedTuple):
     @property
     def lag(self) -> int:
         """Messages in the queue that were not fetched."""
-        return max(0, self.end - self.following)
+        return messages_behind(self.end, self.following)
 
     def evidence(self, queue: int, done: str = "fetched") -> Evidence:
         """Return the response as evidence, built on demand because few points need it."""
@@ -128,6 +128,14 @@ class Series:
             (min(span[1], other[1]) - other[0] for span, other in pairwise(spans)), default=0
         )
         return together > whole * TOGETHER
+
+
+def messages_behind(end: int, offset: int) -> int:
+    """Return the lag of an offset, fetched or committed, behind the end of its queue.
+
+    An offset beyond the end has no lag: the end is older than the offset.
+    """
+    return max(0, end - offset)
 
 
 def says_end(row: ExchangeRecord) -> bool:
