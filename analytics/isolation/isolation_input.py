@@ -28,7 +28,7 @@ NUMBER = f"xxhash64({', '.join(f'`{name}`' for name in _DISTINGUISHED)})"
 """SQL: a number for a producer."""
 
 
-_ORDER = ("begin", "request_packet", "capture", "attempt", "broker", "outcome")
+_ORDER = ("begin", "request_packet", "tie", "capture", "attempt", "broker", "outcome")
 """Attempts of one microsecond have the same order, whatever that of the engine's rows is."""
 
 

@@ -32,7 +32,9 @@ _NOT_GRPC = f"not coalesce({sends.made_by_grpc('unique_key')}, false)"
 # a signed number: DuckDB's hash is unsigned
 _KEY = f"if(unique_key is null, null, cast(xxhash64(unique_key, topic) & {2**63 - 1}L as long))"
 """SQL: a number for the UNIQ_KEY, which takes much less time to sort: `with_unique_keys`."""
-_MESSAGE = (f"{_KEY} as key", "request_packet")
+_TIE = "if(request_packet is null, unique_key, null)"
+"""SQL: what orders attempts without a packet that begin together."""
+_MESSAGE = (f"{_KEY} as key", f"{_TIE} as tie", "request_packet")
 _TIMES = ("unix_micros(attempt_begin) as begin", "unix_micros(attempt_end) as end")
 
 

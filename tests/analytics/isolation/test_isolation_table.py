@@ -15,7 +15,7 @@ from replay.fault import FaultSettings
 BASE = 1_795_000_000_000_000
 SECOND = 1_000_000
 _TEXTS = ("client", "process", "group", "topic", "broker", "last_broker", "outcome", "cause")
-_MORE = ("language", "version_name", "capture", "gone")
+_MORE = ("tie", "language", "version_name", "capture", "gone")
 _NUMBERS = (
     "key",
     "begin",
