@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from analytics.sends.attempt_table import MOST_IN_ORDER
 from dissectors.remoting.code_sets import FETCHES
 from tests.analytics.reported import Tables, tables_from
 from tests.analytics.rows import START, moment, report_input, row
@@ -124,6 +125,17 @@ def test_a_send_without_key_is_a_message_of_its_own() -> None:
     assert (cause["cause"], cause["attempts"], cause["messages"]) == ("SYSTEM_BUSY", 1, 4)
     (attempt,) = found["retry_attempts"]
     assert (attempt["unique_key"], attempt["outcome"]) == (None, "refused")
+
+
+def test_one_text_names_the_first_attempts_of_many() -> None:
+    many = MOST_IN_ORDER + 36
+    rows = [sent(999, 1000 * (n + 1), "ab"[n % 2], **REFUSED) for n in range(many)]
+    found = tables_from("retries", report_input([*rows, *ROWS[:30]], CONNECTIONS))
+    (listed,) = (one for one in found["retry_messages"] if one["attempts"] == many)
+    for name in ("brokers", "causes"):
+        texts = str(listed[name]).split(" → ")
+        assert (len(texts), texts[-1]) == (MOST_IN_ORDER + 1, "36 more")
+    assert len([one for one in found["retry_attempts"] if one["cause"] == "SYSTEM_BUSY"]) == many
 
 
 def test_a_sample_is_what_came_first_whatever_its_name() -> None:

@@ -92,3 +92,19 @@ def test_too_little_memory_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(ReportError, match="too little memory"):
         engine.rows(mixed.grouped(("mixed", "text"), {"rows": "count(*)"}))
     assert list(folder.iterdir())
+
+
+@pytest.mark.parametrize("how", ["rows", "batches"])
+def test_a_query_that_cannot_spill_gets_more_memory(
+    how: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_machine(monkeypatch, 2, "2GiB")
+    monkeypatch.setattr(local, "MEMORY", 8)
+    engine, mixed = engine_with_rows()
+    lists = mixed.grouped((), {"numbers": "list(number)"})
+    limits = mixed.grouped((), {"memory": "max(current_setting('memory_limit'))"})
+    assert engine.rows(limits).to_pylist() == [{"memory": "16.0 MiB"}]
+    tables = [engine.rows(lists)] if how == "rows" else list(engine.batches(lists))
+    assert len(tables[0].column("numbers")[0]) == ROWS
+    assert engine.rows(limits).to_pylist() == [{"memory": "2.0 GiB"}]
+    assert list(folder.iterdir())
