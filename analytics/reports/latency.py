@@ -206,14 +206,20 @@ def _seen(report_input: ReportInput) -> Relation:
 
 def _counts(report_input: ReportInput, seen: Relation, limit_us: int | None = None) -> _Counts:
     """Return the exchanges counted by `_KEYS`."""
-    number = {"id": number_of(CELLS.keys)}
-    cells = report_input.kept.cells(CELLS, lambda: _cells(seen, CELLS.keys, limit_us))
-    if report_input.kept.counted is None:
-        buckets = report_input.kept.frame(_buckets(seen.adding(number), ("id",)))
-    else:  # what is written must not depend on the engine's numbers
-        found = report_input.kept.cells(BUCKETS, lambda: _buckets(seen, CELLS.keys))
+    kept, number = report_input.kept, {"id": number_of(CELLS.keys)}
+
+    def counted_cells() -> Relation:
+        return _cells(seen, CELLS.keys, limit_us)
+
+    # the hashes of the engines differ: the one that has the exchanges computes both numbers
+    if kept.counted is None:
+        cells = kept.frame(counted_cells().adding(number))
+        buckets = kept.frame(_buckets(seen.adding(number), ("id",)))
+    else:
+        cells = kept.cells(CELLS, counted_cells).adding(number)
+        found = kept.cells(BUCKETS, lambda: _buckets(seen, CELLS.keys))
         buckets = found.adding(number).select("id", "bucket", "values", "time")
-    return _Counts(_with_outcomes(cells).adding(number), buckets)
+    return _Counts(_with_outcomes(cells), buckets)
 
 
 def _cells(seen: Relation, keys: Sequence[str], limit_us: int | None = None) -> Relation:

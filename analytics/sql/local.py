@@ -94,8 +94,8 @@ class LocalEngine:
         """Return the result of a query; one that cannot spill all of its state gets more memory."""
         import duckdb
 
-        connection, statement = self._connected(), self._statement(relation)
         with _explained():
+            connection, statement = self._connected(), self._statement(relation)
             try:
                 return fetch(connection.sql(statement))
             except duckdb.OutOfMemoryException:
