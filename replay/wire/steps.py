@@ -28,7 +28,7 @@ Invoke(GET_ROUTEINFO_BY_TOPIC to 127.0.0.1:9876, body 0 bytes, deadline 3000 ms)
 >>> invoke.command = RemotingCommand(0, 1, 1, "JAVA", 479, None, {})
 >>> invoke.body = b"{}"
 >>> invoke
-Invoke(GET_ROUTEINFO_BY_TOPIC to 127.0.0.1:9876, body 0 bytes, answered SUCCESS, body 2 bytes)
+Invoke(GET_ROUTEINFO_BY_TOPIC to 127.0.0.1:9876, body 0 bytes, responded SUCCESS, body 2 bytes)
 >>> steps.send(invoke)
 Traceback (most recent call last):
 StopIteration: b'{}'
