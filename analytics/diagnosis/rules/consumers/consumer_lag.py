@@ -23,6 +23,7 @@ from ...refusals import only
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from .consumed import Commits, Stand, longest_stand
 from .pulled import Point, Series, says_end
+from .queue_pulls import CLAIM, QueuePlace, QueuePulls
 from .queue_truncated import truncated_queues
 from .received import Received, Stage
 
@@ -67,6 +68,7 @@ class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.pulled: dict[_Queue, Series] = {}
+        self.pulls = QueuePulls()
         self.commits: dict[_Queue, Commits] = {}
         self.clients: set[str] = set()
         self.received = {True: Received(), False: Received()}
@@ -85,7 +87,8 @@ class _Fold(Fold):
             if offset is not None:
                 self._take_commit(queue, row, offset)
             return
-        if not says_end(row):
+        self._take_request(queue, row)
+        if row.request_code == CLAIM or not says_end(row):
             return
         series = self.pulled.get(queue)
         if series is None:
@@ -95,6 +98,15 @@ class _Fold(Fold):
         series.add(row)
         if len(self.clients) < MAX_QUEUES:
             self.clients.add(row.client_address)
+
+    def _take_request(self, queue: _Queue, row: ExchangeRecord) -> None:
+        pulls = self.pulls.of(row.topic or "", *queue, row.client_address)
+        if pulls is None or row.request_time is None:
+            return
+        if row.request_code == CLAIM:
+            pulls.claims.add(row.request_time, row.request_time)
+        else:
+            pulls.add(row.request_time, row.response_time)
 
     def _take_commit(self, queue: _Queue, row: ExchangeRecord, offset: int) -> None:
         commits = self.commits.get(queue)
@@ -106,10 +118,11 @@ class _Fold(Fold):
     def cases(self, context: Context) -> Iterable[Case]:
         group, topic = parts_of(self.key)
         yield from truncated_queues(topic, self.pulled, context)
+        shared = self.pulls.seen(context).mostly_shared()
         pulled = {
-            queue: series.ordered()
-            for queue, series in self.pulled.items()
-            if not series.is_shared()
+            (server, number): series.ordered()
+            for (server, number), series in self.pulled.items()
+            if QueuePlace(topic, context.broker(server), number) not in shared
         }
         case = self._growing(group, topic, context, pulled, "fetched")
         if case is None:
@@ -383,7 +396,7 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(
         Exchanges(key=_key, requests=FETCHES, statuses=frozenset(("answered",))),
-        Exchanges(key=_key, requests=frozenset((COMMIT,))),
+        Exchanges(key=_key, requests=frozenset((COMMIT, CLAIM))),
         Exchanges(key=_key, requests=_ENDS, responses=frozenset((int(ResponseCode.SUCCESS),))),
         Exchanges(key=_key_of_call, responses=frozenset((OK,))),
     ),

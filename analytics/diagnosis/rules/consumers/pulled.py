@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from dissectors.remoting.row_facts.ext_fields import offsets_in
@@ -15,11 +14,8 @@ FIRST_STEP: Final = 1_000_000_000
 """initial time step, ns"""
 MAX_POINTS: Final = 64
 """maximum points of a queue; beyond that time steps get longer"""
-MAX_PULLERS: Final = 64
 MAX_KEYS: Final = 256
 """maximum messages of a queue known by key: those at its highest offsets"""
-TOGETHER: Final = 0.2
-"""share of the period: members that hand a queue over pull it together only briefly"""
 _OFFSETS: Final = f"{OFFSETS}="
 """the first fact of a pull"""
 _UNKNOWN: Final = " -"
@@ -62,33 +58,22 @@ class Series:
     Steps get longer over time, independently of the order of additions.
     """
 
-    __slots__ = ("_keys", "points", "pullers", "step")
+    __slots__ = ("_keys", "points", "step")
 
     def __init__(self) -> None:
         self.step = FIRST_STEP
         self._keys: dict[int, str] = {}
         self.points: dict[int, _Response] = {}
-        self.pullers: dict[str, tuple[int, int]] = {}
-        """client `address:port` -> first and last response"""
 
     def add(self, row: ExchangeRecord) -> None:
         """Add a pull that `says_end`."""
-        time, puller = row.response_time or 0, row.client_address
-        before = self.pullers.get(puller)
-        if before is not None:
-            if time > before[1]:
-                self.pullers[puller] = (before[0], time)
-            elif time < before[0]:
-                self.pullers[puller] = (time, before[1])
-        elif len(self.pullers) < MAX_PULLERS:
-            self.pullers[puller] = (time, time)
         key = fact_in(row.facts, FIRST_KEY)
         if key is not None and row.queue_offset is not None:
             # Captures of different runs may have different messages at an offset.
             self._keys[row.queue_offset] = min(self._keys.get(row.queue_offset, key), key)
             if len(self._keys) > 2 * MAX_KEYS:
                 self._keys = {message: self._keys[message] for message in self._named()}
-        packet, name = row.response_packet or 0, row.broker_name or ""
+        time, packet, name = row.response_time or 0, row.response_packet or 0, row.broker_name or ""
         self._keep((time, row.facts[0], row.capture, packet, row.conversation, name))
         while len(self.points) > MAX_POINTS:
             self.step *= 2
@@ -119,15 +104,6 @@ class Series:
             if following is not None and end is not None:
                 points.append(Point(time, following, end, capture, packet, conversation, name))
         return points
-
-    def is_shared(self) -> bool:
-        """Return whether several clients pull the queue together, as in broadcasting."""
-        spans = sorted(self.pullers.values())
-        whole = max(last for _, last in spans) - spans[0][0]
-        together = max(
-            (min(span[1], other[1]) - other[0] for span, other in pairwise(spans)), default=0
-        )
-        return together > whole * TOGETHER
 
 
 def messages_behind(end: int, offset: int) -> int:

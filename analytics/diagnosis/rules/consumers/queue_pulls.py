@@ -34,6 +34,8 @@ PAUSE_NS: Final = 60_000_000_000
 """idle time after which a client no longer owns a queue: long polls end after 30 s"""
 TURNS: Final = 2
 """times that a client pulls again after the other: a handover is one turn at most"""
+TOGETHER: Final = 0.2
+"""share of the period of a queue from which two clients share it, rather than hand it over"""
 CLAIM: Final = int(RequestCode.QUERY_CONSUMER_OFFSET)
 """request of a client that takes a queue over"""
 _READ: Final = 4
@@ -223,6 +225,19 @@ class PulledQueues:
                     if first[0] == second[0]:
                         named = f"{client} from {first[1]}", f"{client} from {second[1]}"
                         yield from _shared(place, named, True, [ends[first]], [ends[second]])
+
+    def mostly_shared(self) -> set[QueuePlace]:
+        """Return the queues that two clients pulled in turn for long, as in broadcasting."""
+        longest: dict[QueuePlace, int] = {}
+        for period in self.shared():
+            longest[period.place] = max(longest.get(period.place, 0), period.length)
+        return {place for place in longest if longest[place] > self._length(place) * TOGETHER}
+
+    def _length(self, place: QueuePlace) -> int:
+        """Return the time from the first to the last pull of a queue, in ns."""
+        requests = [pulls.requests for pulls in self.pulls(place)]
+        first = min(spans.firsts[0] for spans in requests)
+        return max(spans.lasts[-1] for spans in requests) - first
 
     def unpulled(
         self, ended: Mapping[str, Sequence[int]] = MappingProxyType({})

@@ -13,6 +13,7 @@ from ...made_rows import exchange, oneway, problems, problems_of_sample, same_in
 
 PULL = int(RequestCode.PULL_MESSAGE)
 COMMIT = int(RequestCode.UPDATE_CONSUMER_OFFSET)
+CLAIM = int(RequestCode.QUERY_CONSUMER_OFFSET)
 OF = {"topic": "orders", "group": "bills", "queue_id": 0}
 
 
@@ -111,6 +112,26 @@ def test_a_queue_that_moves_to_another_member_is_still_followed() -> None:
         for second in range(1, 91)
     ]
     assert len(problems(RULE, rows)) == 1
+
+
+def test_a_queue_that_moves_there_and_back_is_still_followed() -> None:
+    """A new member takes the queue and leaves: the first one pulls during the whole time."""
+    pulls = [
+        pull(
+            1000 * second,
+            2 * second,
+            8 * second,
+            client_address=f"10.0.0.{2 if 30 <= second < 60 else 1}:1",
+        )
+        for second in range(1, 91)
+    ]
+    claims = [
+        exchange(1000 * second - 5, CLAIM, client_address=f"10.0.0.{host}:1", **OF)
+        for host, second in ((1, 1), (2, 30), (1, 60))
+    ]
+    (one,) = problems(RULE, [*pulls, *claims])
+    assert one.count == 540
+    assert same_in_any_order(RULE, [*pulls, *claims])
 
 
 def test_the_message_that_holds_a_queue_up_is_named() -> None:
