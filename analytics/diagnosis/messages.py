@@ -35,7 +35,14 @@ from dissectors.rows.record import (
 )
 from dissectors.rows.relays import Relay, hop_of, inner_hops, proven_relays
 
-from ..sends.attempts import DEFAULT_TIMEOUT_US, SOON_US, ConnectFailure, ObservedAttempt, Send
+from ..sends.attempts import (
+    DEFAULT_TIMEOUT_US,
+    SOON_US,
+    ConnectFailure,
+    ObservedAttempt,
+    Send,
+    long_us,
+)
 from ..sends.calls import attempts_of_message, with_broker_outcomes
 from ..sends.chains import Chain, Limits, chain_of
 from ..sends.timeouts import timeout_learnt
@@ -51,8 +58,7 @@ MAX_CONNECTIONS: Final = 50_000
 """maximum connections that may carry sends"""
 MAX_FAILURES: Final = 20_000
 """maximum failed connects"""
-LONG_US: Final = DEFAULT_TIMEOUT_US * 9 // 10
-"""latency from which a send may have timed out at the client"""
+_LONG_US: Final = long_us(DEFAULT_TIMEOUT_US)
 RETRIES: Final = 2
 """default of retryTimesWhenSendFailed"""
 Placed = tuple[str, ExchangeRecord]
@@ -148,7 +154,7 @@ class AttemptStore:
                 if key in telling:
                     self._add_again(key, row)
                 elif oneway or (
-                    stored and (latency := row.latency_us) is not None and latency <= LONG_US
+                    stored and (latency := row.latency_us) is not None and latency <= _LONG_US
                 ):
                     if recent.setdefault(key, row) is not row:
                         self._add_second(key, row)
@@ -162,7 +168,7 @@ class AttemptStore:
     def _took_quick(self, rows: Sequence[ExchangeRecord], topic: str | None) -> bool:
         """Add quick first sends of their messages; return False and add nothing if any is not."""
         keys, recent, slowest = message_keys(rows), self._recent, slowest_of(rows)
-        if slowest is None or slowest > LONG_US or None in keys or None in request_times(rows):
+        if slowest is None or slowest > _LONG_US or None in keys or None in request_times(rows):
             return False
         messages = list(zip(cast("list[str]", keys), repeat(topic)))
         if not (recent.keys().isdisjoint(messages) and self._telling.keys().isdisjoint(messages)):

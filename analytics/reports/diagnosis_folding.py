@@ -25,7 +25,7 @@ from ..consuming.known import Known
 from ..diagnosis.engine import MAX_FLOWS, concluded, folds_of_messages, found_by, wanted
 from ..diagnosis.incidents import merged
 from ..diagnosis.keys import Add, Flow, FlowRows, flow_of
-from ..diagnosis.messages import LONG_US, AttemptStore, ObservedMessage
+from ..diagnosis.messages import AttemptStore, ObservedMessage
 from ..diagnosis.problem import Problem
 from ..diagnosis.registry import rule_of, rules, takers_of
 from ..diagnosis.rule import Fold
@@ -33,6 +33,7 @@ from ..inputs.rows import connections_in, exchanges_in, json_text_of
 from ..report import ReportInput, TableColumn
 from ..schema import SOURCE
 from ..sends import sends
+from ..sends.attempts import DEFAULT_TIMEOUT_US, long_us
 from ..sends.broker_names import broker_names
 from ..sends.hops import without_inner
 from ..sends.suspects import flagged_keys
@@ -153,11 +154,11 @@ def _message_items(report_input: ReportInput, known: Known) -> Relation:
     failures = None
     if report_input.conversations is not None:
         failures = sends.connect_failures(report_input.conversations, names)
-    flagged = flagged_keys(produced, names, failures, LONG_US * 10 // 9)
+    flagged = flagged_keys(produced, names, failures, DEFAULT_TIMEOUT_US)
     quick = (
         f"(coalesce(if(`call`, response_code in {numbers(send_codes.STORED)},"
-        f" response_code in {numbers(STORED)}) and latency_us <= {LONG_US}, false)"
-        " or status = 'oneway')"
+        f" response_code in {numbers(STORED)})"
+        f" and latency_us <= {long_us(DEFAULT_TIMEOUT_US)}, false) or status = 'oneway')"
     )
     others = produced.where(f"unique_key is not null and not {quick}")
     repeated = report_input.kept.repeated(flagged)

@@ -81,6 +81,11 @@ MAY_BE_STORED = frozenset((RESET, CLOSED, TIMED_OUT, UNKNOWN, ONEWAY, CALL_RESET
 """Outcomes after which the broker may have stored the message anyway."""
 
 
+def long_us(timeout_us: int) -> int:
+    """Return the latency above which a send may have timed out at a client with that timeout."""
+    return timeout_us * 9 // 10
+
+
 class Send(NamedTuple):
     """One send, from its exchange and connection; times in µs since the epoch."""
 

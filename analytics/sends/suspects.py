@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ..report import ReportInput
 from ..sql.relation import Relation
 from . import sends
-from .attempts import DEFAULT_TIMEOUT_US, SOON_US
+from .attempts import DEFAULT_TIMEOUT_US, SOON_US, long_us
 from .broker_names import broker_names, with_names
 from .unavailable import failed_connects
 
@@ -66,7 +66,7 @@ def flagged_keys(
     `failures` are `sends.connect_failures`.
     """
     took = "unix_micros(response_time) - unix_micros(request_time)"
-    wrong = f"({sends.FAILED_ITSELF} or coalesce({took} > {timeout_us * 9 // 10}, false))"
+    wrong = f"({sends.FAILED_ITSELF} or coalesce({took} > {long_us(timeout_us)}, false))"
     if failures is not None:
         all_sends = _with_failures(with_names(all_sends, names), failures)
         wrong = f"({wrong} or failed_host is not null)"
