@@ -14,7 +14,7 @@ import msgspec
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.ext_fields import POPS
 
-from ..diagnosis.rules.consumers.offset_moved import MOVED as OFFSET_MOVED
+from ..diagnosis.rules.consumers.offset_reset import MOVED as OFFSET_MOVED
 from ..diagnosis.rules.consumers.queue_pulls import (
     PAUSE_NS,
     QueuePlace,

@@ -207,6 +207,35 @@ def consumer_lag(scene: Scene) -> None:
     consumer.kill()
 
 
+def offset_reset(scene: Scene) -> None:
+    """reset_group is behind in ResetTopic when mqadmin resets its offset to the present.
+
+    A producer sends 40 messages to the one queue, of which 127.0.0.1@slow takes two a second. Two
+    seconds later mqadmin runs `resetOffsetByTime -s now`: the consumer goes on at the end, and
+    about 30 messages are consumed by nobody. Three more, sent 15 s later, are consumed.
+    """
+    scene.cluster.make_topic("ResetTopic", queues=1)
+    with scene.capture():
+        consumer = scene.start(
+            "PushConsume",
+            topic="ResetTopic",
+            instance="slow",
+            group="reset_group",
+            count=999,
+            wait_ms=600_000,
+            **LAGGING,
+        )
+        consumer.wait_for("started")
+        scene.run("Send", topic="ResetTopic", instance="producer", count=40, pause_ms=20)
+        time.sleep(2)
+        reset = "resetOffsetByTime -g reset_group -t ResetTopic -s now"
+        run_mqadmin(reset.split(), scene.cluster.namesrv_text, scene.client)
+        time.sleep(15)  # a consumer of 4.x pauses for 10 s
+        scene.run("Send", topic="ResetTopic", instance="producer", count=3, pause_ms=20)
+        time.sleep(3)
+    consumer.kill()
+
+
 def uneven_queues(scene: Scene) -> None:
     """A producer with a selector sends 204 messages, all to queue 1 of the four of SkewTopic."""
     scene.cluster.make_topic("SkewTopic")
@@ -312,6 +341,15 @@ GROUPS: tuple[Scenario, ...] = (
         "A producer of eight messages a second, a consumer of two",
         "pull responses fall further and further behind the end of the queue",
         shows=("consumer-lag",),
+    ),
+    *both(
+        "offset-reset",
+        offset_reset,
+        "An administrator resets a group that is behind to the present",
+        "222 from mqadmin; a 4.x broker tells the consumer by 220, a 5.x broker redirects its pull;"
+        " about 30 messages are consumed by nobody",
+        shows=("offset-reset",),
+        packed=True,
     ),
     *both(
         "uneven-queues",

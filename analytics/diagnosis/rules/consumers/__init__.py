@@ -8,6 +8,7 @@ MODULES: Final = (
     "rebalance_storm",
     "more_consumers_than_queues",
     "offset_moved",
+    "offset_reset",
     "client_hung",
     "consumer_lag",
     "queue_truncated",

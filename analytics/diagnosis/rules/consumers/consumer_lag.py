@@ -106,7 +106,7 @@ class _Fold(Fold):
         if row.request_code == CLAIM:
             pulls.claims.add(row.request_time, row.request_time)
         else:
-            pulls.add(row.request_time, row.response_time)
+            pulls.requests.add(row.request_time, row.request_time)
 
     def _take_commit(self, queue: _Queue, row: ExchangeRecord, offset: int) -> None:
         commits = self.commits.get(queue)
@@ -416,6 +416,7 @@ RULE = DiagnosisRule(
     consequence_of=frozenset(
         (
             "client-hung",
+            "offset-reset",
             "rebalance-storm",
             "reconsume-growth",
             "inconsistent-subscription",

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.remoting.code_sets import FETCHES
-from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.row_facts.ext_fields import offsets_in
 from dissectors.rows.record import ExchangeRecord
 
@@ -17,11 +16,9 @@ from ...problem import Case, ProblemSeverity, Subject, Tally, end_of, shown
 from ...refusals import only
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...spells import MAX_INTERVALS, Parts, span_of, spells
+from .offset_reset import MOVED, OFFSET_RESET
 
-MOVED: Final = int(ResponseCode.PULL_OFFSET_MOVED)
 MAX_QUEUES: Final = 1024
-RESET: Final = "OFFSET_RESET"
-"""GetMessageStatus.OFFSET_RESET: an administrator set the offset (useServerSideResetOffset)"""
 TOO_SMALL: Final = "OFFSET_TOO_SMALL"
 """GetMessageStatus.OFFSET_TOO_SMALL"""
 _Offsets = tuple[int | None, int | None, int | None, int | None]
@@ -100,13 +97,7 @@ class _Fold(Fold):
         many = f"queue {kept[0][0][1]}" if queues == 1 else f"{queues} queues"
         severity = None
         details = []
-        if kind == RESET:
-            title = (
-                f"the offset of {group} in {where} was reset for {many} by an administrator; its"
-                " consumers continue from there"
-            )
-            severity = ProblemSeverity.INFO
-        elif kind == TOO_SMALL:
+        if kind == TOO_SMALL:
             lost = sum(
                 max(0, (least if least is not None else following or 0) - asked)
                 for _, (_, (asked, following, least, _)) in kept
@@ -155,8 +146,9 @@ def _order(response: tuple[int, _Offsets]) -> tuple[int, list[int]]:
 
 def _key(row: ExchangeRecord) -> str | None:
     remark = row.remark or ""
-    kind = RESET if RESET in remark else TOO_SMALL if TOO_SMALL in remark else ""
-    return joined_key(kind, row.group, row.topic)
+    if OFFSET_RESET in remark:
+        return None
+    return joined_key(TOO_SMALL if TOO_SMALL in remark else "", row.group, row.topic)
 
 
 RULE = DiagnosisRule(

@@ -16,6 +16,7 @@ from ...need import Need
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, shown, time_of
 from ...refusals import listed
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
+from .offset_reset import RESETS
 
 MAX_QUEUES: Final = 5_000
 MAX_EVENTS: Final = 256
@@ -26,14 +27,6 @@ SETTLED: Final = 1_000_000_000
 """ns after which a oneway commit is in the broker's table"""
 _QUERY: Final = int(RequestCode.QUERY_CONSUMER_OFFSET)
 _COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
-_RESETS: Final = frozenset(
-    (
-        int(RequestCode.RESET_CONSUMER_CLIENT_OFFSET),
-        int(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET),
-        int(RequestCode.RESET_CONSUMER_OFFSET_IN_BROKER),
-        int(RequestCode.RESET_CONSUMER_OFFSET_IN_CONSUMER),
-    )
-)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
@@ -72,7 +65,7 @@ class _Fold(Fold):
         """time, group, topic"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        if row.request_code in _RESETS:
+        if row.request_code in RESETS:
             if len(self._resets) < MAX_RESETS:
                 self._resets.append((time_of(row), row.group, row.topic))
             return
@@ -190,7 +183,7 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(
         Exchanges(key=whole, requests=frozenset((_QUERY,)), responses=frozenset((_SUCCESS,))),
-        Exchanges(key=whole, requests=frozenset((_COMMIT,)) | _RESETS),
+        Exchanges(key=whole, requests=frozenset((_COMMIT,)) | RESETS),
     ),
     limits=(
         "Visible only if commits and queries went to the same address. Offsets committed by pulls"

@@ -1,0 +1,285 @@
+"""An administrator resets the offsets of a group: messages are skipped, or delivered again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from dissectors.quantities import counted
+from dissectors.remoting.code_sets import FETCHES
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.row_facts.ext_fields import offsets_in
+from dissectors.rows.record import ONEWAY, ExchangeRecord
+
+from ...context import Context
+from ...impact import Impact
+from ...keys import joined_key, parts_of
+from ...need import Need
+from ...problem import (
+    Case,
+    Evidence,
+    ProblemSeverity,
+    Subject,
+    Tally,
+    asked,
+    place_of,
+    time_of,
+)
+from ...refusals import only
+from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
+from ...spells import spells
+
+MAX_QUEUES: Final = 1_024
+MAX_RESETS: Final = 1_024
+MAX_PULLS: Final = 256
+"""maximum pulls of one queue; those that continue at the previous offset are one"""
+WITHIN: Final = 60_000_000_000
+"""ns from a reset to its effect: consumers pause for 10 s, and a long poll takes up to 30 s"""
+MOST_NAMED: Final = 8
+OFFSET_RESET: Final = "OFFSET_RESET"
+"""GetMessageStatus.OFFSET_RESET: the broker redirects a pull to the new offset (5.x)"""
+RESETS: Final = frozenset(
+    (
+        int(RequestCode.RESET_CONSUMER_CLIENT_OFFSET),
+        int(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET),
+        int(RequestCode.RESET_CONSUMER_OFFSET_IN_BROKER),
+        int(RequestCode.RESET_CONSUMER_OFFSET_IN_CONSUMER),
+    )
+)
+MOVED: Final = int(ResponseCode.PULL_OFFSET_MOVED)
+_SUCCESS: Final = int(ResponseCode.SUCCESS)
+
+
+class _Queue(NamedTuple):
+    address: str
+    """broker `address:port`"""
+    number: int
+
+
+@dataclass(slots=True, order=True)
+class _Pulled:
+    """A pull of a queue, or several that each continue at the offset of the previous one."""
+
+    first: int
+    """time of the first one, ns; of its response if the broker redirected it after a reset"""
+    last: int
+    offset: int
+    following: int
+    """next fetch offset of the last one"""
+    is_redirected: bool
+    capture: str
+    packet: int
+    """of the first one; 0: unknown"""
+    conversation: int
+
+    def has_taken(self, other: _Pulled) -> bool:
+        """Add a later pull if it continues at the offset reached; return whether it does."""
+        if self.is_redirected or other.is_redirected or self.following != other.offset:
+            return False
+        self.last, self.following = other.last, other.following
+        return True
+
+    def contains(self, other: _Pulled) -> bool:
+        """Return whether a pull is one of these, although it was added late."""
+        return other.last <= self.last and self.offset <= other.offset <= self.following
+
+    def evidence(self, number: int) -> Evidence:
+        """Return the first pull as evidence."""
+        what = f"queue {number} pulled from offset {self.offset}"
+        if self.is_redirected:
+            what += f", redirected to {self.following}"
+        return Evidence(self.capture, self.packet or None, self.first, self.conversation, what)
+
+
+class _Jump(NamedTuple):
+    """The first pull of a queue at another offset than the one reached before."""
+
+    before: int
+    after: int
+    evidence: Evidence
+
+
+class _Pulls:
+    """Pulls of one queue."""
+
+    def __init__(self) -> None:
+        self._pulls: list[_Pulled] = []
+
+    def add(self, pull: _Pulled) -> None:
+        """Add a pull."""
+        latest = self._pulls[-1] if self._pulls else None
+        if latest is not None and latest.last <= pull.first and latest.has_taken(pull):
+            return
+        self._pulls.append(pull)
+        if len(self._pulls) > 2 * MAX_PULLS:
+            self._pulls = self.joined()[-MAX_PULLS:]
+
+    def joined(self) -> list[_Pulled]:
+        """Return the pulls by time; those that continue at the previous offset are one."""
+        joined: list[_Pulled] = []
+        for pull in sorted(self._pulls):
+            if not joined or not (joined[-1].has_taken(pull) or joined[-1].contains(pull)):
+                joined.append(replace(pull))
+        return joined
+
+    def jump(self, queue: _Queue, since: int, until: int) -> _Jump | None:
+        """Return the first jump between two times, ns."""
+        reached: int | None = None
+        for pull in self.joined():
+            if since <= pull.first <= until:
+                if reached is not None and pull.offset != reached:
+                    return _Jump(reached, pull.offset, pull.evidence(queue.number))
+                if pull.is_redirected and pull.following != pull.offset:
+                    return _Jump(pull.offset, pull.following, pull.evidence(queue.number))
+            reached = pull.following
+        return None
+
+
+class _Reset(NamedTuple):
+    time: int
+    evidence: Evidence
+    address: str | None
+    """broker `address:port`"""
+
+
+class _Fold(Fold):
+    """One group and topic."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self._resets: list[_Reset] = []
+        self._queues: dict[_Queue, _Pulls] = {}
+
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        if row.request_code in RESETS:
+            if row.response_code == _SUCCESS or row.status == ONEWAY:
+                of_broker = row.request_code == RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
+                address = row.server_address if of_broker else None
+                what = (
+                    f"{row.client_address} sends {row.request_name} for {row.group} and {row.topic}"
+                )
+                self._note(_Reset(time_of(row), asked(row, what), address))
+            return
+        number, offset = row.queue_id, row.queue_offset
+        following = offsets_in(row.facts)[1]
+        if number is None or number < 0 or offset is None or following is None:
+            return
+        is_redirected = row.response_code == MOVED and OFFSET_RESET in (row.remark or "")
+        time = (row.response_time if is_redirected else row.request_time) or 0
+        packet = (row.response_packet if is_redirected else row.request_packet) or 0
+        place = row.capture, packet, row.conversation
+        pull = _Pulled(time, time, offset, following, is_redirected, *place)
+        if is_redirected:
+            self._note(_Reset(time, pull.evidence(number), row.server_address))
+        queue = _Queue(row.server_address, number)
+        pulls = self._queues.get(queue)
+        if pulls is None:
+            if len(self._queues) >= MAX_QUEUES:
+                return
+            pulls = self._queues[queue] = _Pulls()
+        pulls.add(pull)
+
+    def _note(self, reset: _Reset) -> None:
+        self._resets.append(reset)
+        if len(self._resets) > 2 * MAX_RESETS:
+            self._resets.sort(key=_place)
+            del self._resets[MAX_RESETS:]
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        resets = sorted(self._resets, key=_place)[:MAX_RESETS]
+        for spell in spells(resets, lambda reset: (reset.time, reset.time), self.lasts):
+            yield self._case(spell, context)
+
+    def _case(self, spell: list[_Reset], context: Context) -> Case:
+        group, topic = parts_of(self.key)
+        jumps: dict[tuple[str, int], _Jump] = {}
+        if group not in context.broadcasting:  # each member has offsets of its own
+            for queue, pulls in sorted(self._queues.items()):
+                jump = pulls.jump(queue, spell[0].time, spell[-1].time + WITHIN)
+                if jump is not None:  # a relay in front of a broker has its name
+                    jumps.setdefault((context.broker(queue.address), queue.number), jump)
+        skipped = sum(max(0, jump.after - jump.before) for jump in jumps.values())
+        again = sum(max(0, jump.before - jump.after) for jump in jumps.values())
+        effects = [
+            text
+            for count, text in (
+                (skipped, f"{counted(skipped, 'message')} skipped"),
+                (again, f"up to {counted(again, 'message')} redelivered"),
+            )
+            if count
+        ]
+        tally = Tally.of(reset.evidence for reset in spell)
+        for jump in jumps.values():
+            if jump.evidence not in tally.evidence:
+                tally.add(jump.evidence)
+        brokers = {context.broker(reset.address) for reset in spell if reset.address is not None}
+        case = tally.case(
+            f"an administrator reset the offsets of {group} in {topic}"
+            f"{': ' if effects else ''}{', '.join(effects)}",
+            Subject(broker=only(brokers), topic=topic or None, group=group or None),
+        )
+        case.count = skipped + again or len(spell)
+        case.impact = {
+            impact: count
+            for impact, count in ((Impact.SKIPPED, skipped), (Impact.REDELIVERED, again))
+            if count
+        }
+        if not skipped:
+            case.severity = ProblemSeverity.INFO
+        case.details = [
+            f"queue {number} of {broker}: offset {jump.before:,} → {jump.after:,}"
+            for (broker, number), jump in sorted(jumps.items())[:MOST_NAMED]
+        ]
+        if not jumps:
+            case.details.append("no pull at another offset was captured afterwards")
+        return case
+
+
+def _place(reset: _Reset) -> tuple[int, str, int, int, str]:
+    return place_of(reset.evidence)
+
+
+def _key(row: ExchangeRecord) -> str | None:
+    return joined_key(row.group, row.topic) if row.group and row.topic else None
+
+
+RULE = DiagnosisRule(
+    id="offset-reset",
+    severity=ProblemSeverity.WARNING,
+    title="An administrator resets the offsets of a group",
+    searched=(
+        "resetOffsetByTime",
+        "skipAccumulatedMessage",
+        "OFFSET_RESET",
+        "messages skipped after an offset reset",
+    ),
+    proof=(
+        "A successful INVOKE_BROKER_TO_RESET_OFFSET (222), a RESET_CONSUMER_CLIENT_OFFSET (220)"
+        " from a broker to a consumer, or a response to a pull with OFFSET_RESET in its remark."
+        " Pulls that continue at another offset afterwards show how many messages were skipped or"
+        " are redelivered."
+    ),
+    explanation=(
+        "mqadmin resetOffsetByTime or skipAccumulatedMessage, or the dashboard, told the brokers to"
+        " move the group to the offsets of a point in time. A 4.x broker passes them to the"
+        " consumers, which stop for about 10 s and continue there. A 5.x broker stores them and"
+        " redirects the next pull."
+    ),
+    advice=(
+        "Ask who runs mqadmin or the dashboard at the client address of the request. To get skipped"
+        " messages back, reset the group to the time before: mqadmin resetOffsetByTime -s."
+        " Restrict who may reset offsets by ACL."
+    ),
+    grpc=NO_OFFSETS,
+    fold=_Fold,
+    exchanges=(
+        Exchanges(key=_key, requests=RESETS),
+        Exchanges(key=_key, requests=FETCHES, statuses=frozenset(("answered",))),
+    ),
+    limits=(
+        "Old tools reset a group without members by committing offsets (15), which looks like a"
+        " consumer. Messages that do not match the subscription count as well."
+    ),
+    needs=frozenset((Need.GROUPS,)),
+)

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from analytics.diagnosis.impact import Impact
+from analytics.diagnosis.problem import ProblemSeverity
+from analytics.diagnosis.rules.consumers import offset_moved
+from analytics.diagnosis.rules.consumers.offset_reset import RULE
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.rows.record import ExchangeRecord
+
+from ...made_rows import exchange, oneway, problems, problems_of_sample, same_in_any_order
+
+PULL = int(RequestCode.PULL_MESSAGE)
+OF = {"topic": "orders", "group": "bills"}
+RESET = exchange(30_000, int(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET), 0, **OF)
+TOLD = oneway(30_010, int(RequestCode.RESET_CONSUMER_CLIENT_OFFSET), **OF)
+
+
+def pull(at_ms: float, offset: int, following: int, **values: Any) -> ExchangeRecord:
+    facts = [f"offsets={offset} {following} 0 {following}"]
+    given = {**OF, "queue_id": 0, "queue_offset": offset, "facts": facts, **values}
+    return exchange(at_ms, PULL, **given)
+
+
+BEFORE = [pull(1000 * second, 10 * second, 10 * second + 10) for second in range(30)]
+
+
+@pytest.mark.parametrize("sign", [RESET, TOLD])
+def test_messages_that_the_group_skips_are_counted(sign: ExchangeRecord) -> None:
+    rows = [*BEFORE, sign, pull(41_000, 900, 910)]
+    (one,) = problems(RULE, rows)
+    assert (
+        one.title == "an administrator reset the offsets of bills in orders: 600 messages skipped"
+    )
+    assert (one.severity, one.impact) == (ProblemSeverity.WARNING, {Impact.SKIPPED: 600})
+    assert one.evidence[-1].what == "queue 0 pulled from offset 900"
+    assert same_in_any_order(RULE, rows)
+
+
+def test_a_reset_to_the_past_delivers_messages_again() -> None:
+    (one,) = problems(RULE, [*BEFORE, RESET, TOLD, pull(41_000, 100, 110)])
+    assert one.title.endswith(": up to 200 messages redelivered")
+    assert (one.severity, one.impact) == (ProblemSeverity.INFO, {Impact.REDELIVERED: 200})
+
+
+def test_a_broker_redirects_the_next_pull() -> None:
+    """Without the request of the tool in the capture, this response shows the reset."""
+    redirected = pull(
+        31_000,
+        300,
+        900,
+        response_code=int(ResponseCode.PULL_OFFSET_MOVED),
+        remark="OFFSET_RESET, server side reset, from 300 to 900",
+    )
+    rows = [*BEFORE, redirected, pull(31_100, 900, 910)]
+    (one,) = problems(RULE, rows)
+    assert (one.count, one.impact) == (600, {Impact.SKIPPED: 600})
+    assert problems(offset_moved.RULE, rows) == []
+    assert same_in_any_order(RULE, rows)
+
+
+def test_a_reset_without_a_pull_at_another_offset_is_reported_without_a_number() -> None:
+    (one,) = problems(RULE, [*BEFORE, RESET, pull(41_000, 300, 310)])
+    assert one.title == "an administrator reset the offsets of bills in orders"
+    assert (one.severity, one.impact) == (ProblemSeverity.INFO, {})
+    assert one.details == ["no pull at another offset was captured afterwards"]
+
+
+def test_what_happens_later_is_not_the_reset() -> None:
+    (one,) = problems(RULE, [*BEFORE, RESET, pull(31_000, 300, 310), pull(200_000, 900, 910)])
+    assert one.impact == {}
+
+
+def test_members_of_a_broadcasting_group_are_not_counted_as_one() -> None:
+    beat = exchange(
+        0,
+        int(RequestCode.HEART_BEAT),
+        facts=["client=one", "consumer=CONSUME_PASSIVELY BROADCASTING bills"],
+    )
+    (one,) = problems(RULE, [beat, *BEFORE, RESET, pull(41_000, 900, 910)])
+    assert one.impact == {}
+
+
+def test_a_refused_reset_is_none() -> None:
+    refused = exchange(30_000, int(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET), 1, **OF)
+    assert problems(RULE, [*BEFORE, refused, pull(41_000, 900, 910)]) == []
+
+
+def test_many_pulls_before_and_after_do_not_hide_a_reset() -> None:
+    before = [pull(second, 10 * second, 10 * second + 10) for second in range(30_000)]
+    after = [pull(41_000 + at, 900_000 + at, 900_001 + at) for at in range(3_000)]
+    (one,) = problems(RULE, [*before, RESET, *after])
+    assert one.impact == {Impact.SKIPPED: 600_000}
+
+
+@pytest.mark.parametrize("generation", ["4x", "5x"])
+def test_real_brokers(generation: str) -> None:
+    (one,) = problems_of_sample(RULE, f"offset-reset-{generation}.pcap.gz")
+    assert one.title.startswith("an administrator reset the offsets of reset_group in ResetTopic: ")
+    assert 20 <= one.impact[Impact.SKIPPED] <= 40
+    (again,) = problems_of_sample(RULE, f"admin-{generation}.pcap")
+    assert again.impact == {Impact.REDELIVERED: 4}
