@@ -33,7 +33,7 @@ from ...spells import spells
 MAX_QUEUES: Final = 1_024
 MAX_RESETS: Final = 1_024
 MAX_PULLS: Final = 256
-"""maximum pulls of one queue; those that continue at the previous offset are one"""
+"""maximum pulls of one queue; those with messages that continue each other are one"""
 WITHIN: Final = 60_000_000_000
 """ns from a reset to its effect: consumers pause for 10 s, and a long poll takes up to 30 s"""
 MOST_NAMED: Final = 8
@@ -59,7 +59,7 @@ class _Queue(NamedTuple):
 
 @dataclass(slots=True, order=True)
 class _Pulled:
-    """A pull of a queue, or several that each continue at the offset of the previous one."""
+    """A pull of a queue, or several with messages that each continue the previous one."""
 
     first: int
     """time of the first one, ns; of its response if the broker redirected it after a reset"""
@@ -74,8 +74,13 @@ class _Pulled:
     conversation: int
 
     def has_taken(self, other: _Pulled) -> bool:
-        """Add a later pull if it continues at the offset reached; return whether it does."""
-        if self.is_redirected or other.is_redirected or self.following != other.offset:
+        """Add a later pull if it continues at the offset reached; return whether it does.
+
+        Rows come by flow: those of a reset may be missing still. They are between pulls without
+        messages, which stay at an offset, but not between those that continue each other.
+        """
+        continues = self.offset < self.following == other.offset < other.following
+        if not continues or self.is_redirected or other.is_redirected:
             return False
         self.last, self.following = other.last, other.following
         return True
@@ -116,7 +121,7 @@ class _Pulls:
             self._pulls = self.joined()[-MAX_PULLS:]
 
     def joined(self) -> list[_Pulled]:
-        """Return the pulls by time; those that continue at the previous offset are one."""
+        """Return the pulls by time; those with messages that continue each other are one."""
         joined: list[_Pulled] = []
         for pull in sorted(self._pulls):
             if not joined or not (joined[-1].has_taken(pull) or joined[-1].contains(pull)):

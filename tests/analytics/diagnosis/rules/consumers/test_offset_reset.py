@@ -84,6 +84,16 @@ def test_members_of_a_broadcasting_group_are_not_counted_as_one() -> None:
     assert one.impact == {}
 
 
+def test_pulls_that_wait_at_the_end_before_and_after() -> None:
+    """Rows come by flow, so those without messages before and after are next to each other."""
+    idle = [pull(1000 * second, 300, 300) for second in (10, 20, 50, 60)]
+    again = [pull(45_000, 100, 200), pull(45_100, 200, 300)]
+    rows = [pull(0, 290, 300), *idle, RESET, *again]
+    (one,) = problems(RULE, rows)
+    assert one.impact == {Impact.REDELIVERED: 200}
+    assert same_in_any_order(RULE, rows)
+
+
 def test_a_refused_reset_is_none() -> None:
     refused = exchange(30_000, int(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET), 1, **OF)
     assert problems(RULE, [*BEFORE, refused, pull(41_000, 900, 910)]) == []
