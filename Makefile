@@ -17,7 +17,7 @@ HOT := $(shell sed -n 's/^    "\([a-z]*\/.*\.py\)",$$/\1/p' setup.py)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compile pure demo test test-fast explore lint types bytecode bench soak samples audit docs pictures dist reproducible sbom installers image-steps image-lint fuzz clean
+.PHONY: help setup compile pure demo test test-all test-fast test-without-tools explore lint types bytecode bench soak samples audit docs pictures dist reproducible sbom installers image-steps image-lint fuzz clean
 
 help:  ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -51,14 +51,23 @@ pure:  ## remove what was compiled
 demo: setup  ## set up, decode, send, replay, report: a tour over real captures
 	@$(BIN)/python -m tests.demo
 
-test: setup  ## lint, type-check, run all tests: real clusters and Spark included
+test: setup  ## lint, type-check, run the tests that need no cluster and take less than ten seconds
+	@$(MAKE) --no-print-directory -j 2 lint types bytecode
+	$(PYTEST) -n $(WORKERS) -m "not cluster and not extended" tests
+
+test-all: setup  ## lint, type-check, run all tests: real clusters and all of Spark included
 	@$(MAKE) --no-print-directory -j 2 lint types bytecode
 	status=0; $(PYTEST) -n $(WORKERS) tests || status=1; \
 	RMQTOOL_PURE=1 $(PYTEST) -n 2 -m "(examples or not slow) and not tshark" $(PURE_TESTS) \
 	  || status=1; exit $$status
 
-test-fast: bytecode  ## run the unit tests: no cluster, no Spark, no tshark, no whole command against a sandbox or by keys
-	$(PYTEST) -n 3 -m "not cluster and not spark and not tshark and not slow and not commands" tests
+UNITS := not cluster and not spark and not tshark and not slow and not commands
+
+test-fast: bytecode  ## run the unit tests that take less than half a second
+	$(PYTEST) -n 2 -m "$(UNITS) and not lengthy" tests
+
+test-without-tools: bytecode  ## run the unit tests with all optional tools hidden
+	RMQTOOL_WITHOUT_TOOLS=1 $(PYTEST) -n 3 -m "$(UNITS)" tests
 
 explore: setup  ## try 1,500 random examples of each property, and all samples; what fails becomes an @example
 	HYPOTHESIS_PROFILE=explore $(PYTEST) -n 2 -m examples tests

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests import profiles, tools
+from tests import lengthy, profiles, tools
 from tests.pure import implementation, import_sources, wants_sources
 from tests.spark_session import _released as _released
 from tests.spark_session import rmqtool_here as rmqtool_here
@@ -77,7 +77,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by what can be seen: the Spark session, random examples, other processes."""
+    took = lengthy.listed()
     for item in items:
+        seconds = took.get(lengthy.function_of(item.nodeid), 0.0)
+        if seconds >= lengthy.LEAST:
+            item.add_marker(pytest.mark.lengthy)
+        if seconds >= lengthy.EXTENDED:
+            item.add_marker(pytest.mark.extended)
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
@@ -103,6 +109,11 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_finish() -> None:
     """Take the tests, which stay until the end, out of what the garbage collector looks at."""
     gc.freeze()
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note how long a test took."""
+    lengthy.add(report)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -1,0 +1,59 @@
+"""How long tests take: which of them `make test-fast` and `make test` leave out.
+
+`tests/lengthy.txt` has the seconds of each test function, with all of its parameters, on two cores
+with five workers; functions of less than half a second are omitted. It is written from a run of all
+tests: `RMQTOOL_DURATIONS=FILE make test-all`, then `python -m tests.lengthy FILE`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+LIST: Final = Path(__file__).with_suffix(".txt")
+SWITCH: Final = "RMQTOOL_DURATIONS"
+"""variable that names the file to which a run adds the durations of its tests"""
+LEAST: Final = 0.5
+"""seconds from which a function is in the list: it is no test of `make test-fast`"""
+EXTENDED: Final = 10.0
+"""seconds from which a function is left to `make test-all`"""
+
+
+def function_of(node_id: str) -> str:
+    """Return the node id of a test without its parameters."""
+    return node_id.partition("[")[0]
+
+
+def listed() -> dict[str, float]:
+    """Return the functions of the list and how many seconds they take."""
+    lines = (line.partition(" ") for line in LIST.read_text().splitlines())
+    return {function: float(seconds) for seconds, _, function in lines}
+
+
+def add(report: pytest.TestReport) -> None:
+    """Add a test's duration to the file named by SWITCH, in the process that collects reports."""
+    name = os.environ.get(SWITCH)
+    if name and "PYTEST_XDIST_WORKER" not in os.environ:
+        with Path(name).open("a", encoding="utf-8") as file:
+            file.write(f"{report.duration:.3f} {report.nodeid}\n")
+
+
+def main() -> int:
+    """Write the list from the durations of a run."""
+    seconds: dict[str, float] = defaultdict(float)
+    for line in Path(sys.argv[1]).read_text(encoding="utf-8").splitlines():
+        took, _, node_id = line.partition(" ")
+        seconds[function_of(node_id)] += float(took)
+    lengthy = sorted((name, took) for name, took in seconds.items() if took >= LEAST)
+    LIST.write_text("".join(f"{took:.1f} {name}\n" for name, took in lengthy))
+    print(f"{len(lengthy)} of {len(seconds)} functions take {LEAST:g} s or more")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
