@@ -63,7 +63,7 @@ test-all: setup  ## lint, type-check, run all tests: real clusters and all of Sp
 
 UNITS := not cluster and not spark and not tshark and not slow and not commands
 
-test-fast: bytecode  ## run the unit tests that take less than half a second
+test-fast: bytecode  ## run the unit tests that take less than a quarter of a second
 	$(PYTEST) -n 2 -m "$(UNITS) and not lengthy" tests
 
 test-without-tools: bytecode  ## run the unit tests with all optional tools hidden

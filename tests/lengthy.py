@@ -1,7 +1,7 @@
 """How long tests take: which of them `make test-fast` and `make test` leave out.
 
 `tests/lengthy.txt` has the seconds of each test function, with all of its parameters, on two cores
-with five workers; functions of less than half a second are omitted. It is written from a run of all
+with five workers; functions of less than a quarter of a second are omitted. It is written from a run of all
 tests: `RMQTOOL_DURATIONS=FILE make test-all`, then `python -m tests.lengthy FILE`.
 """
 
@@ -18,7 +18,7 @@ import pytest
 LIST: Final = Path(__file__).with_suffix(".txt")
 SWITCH: Final = "RMQTOOL_DURATIONS"
 """variable that names the file to which a run adds the durations of its tests"""
-LEAST: Final = 0.5
+LEAST: Final = 0.25
 """seconds from which a function is in the list: it is no test of `make test-fast`"""
 EXTENDED: Final = 10.0
 """seconds from which a function is left to `make test-all`"""
@@ -50,7 +50,7 @@ def main() -> int:
         took, _, node_id = line.partition(" ")
         seconds[function_of(node_id)] += float(took)
     lengthy = sorted((name, took) for name, took in seconds.items() if took >= LEAST)
-    LIST.write_text("".join(f"{took:.1f} {name}\n" for name, took in lengthy))
+    LIST.write_text("".join(f"{took:.2f} {name}\n" for name, took in lengthy))
     print(f"{len(lengthy)} of {len(seconds)} functions take {LEAST:g} s or more")
     return 0
 

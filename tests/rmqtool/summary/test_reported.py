@@ -296,8 +296,9 @@ def test_producers_and_their_isolation_windows(views: Views) -> None:
             "two clients pulled",
             {"queue-shared", "duplicate-client-id"},
         ),
-        ("consumer_offsets", "what", "moved by the broker", {"offset-moved"}),
+        ("consumer_offsets", "what", "moved by the broker", {"offset-moved", "offset-reset"}),
         ("consumer_offsets", "what", "skipped", {"offset-moved"}),
+        ("consumer_offsets", "what", "reset by an administrator", {"offset-reset"}),
         ("isolation_producers", "strategy", OFF, {"isolated-broker-still-used"}),
     ],
 )

@@ -272,7 +272,7 @@ RULE = DiagnosisRule(
         " redirects the next pull."
     ),
     advice=(
-        "Ask who runs mqadmin or the dashboard at the client address of the request. To get skipped"
+        "Find out who runs mqadmin or the dashboard at the client address of the request. To get skipped"
         " messages back, reset the group to the time before: mqadmin resetOffsetByTime -s."
         " Restrict who may reset offsets by ACL."
     ),
