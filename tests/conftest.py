@@ -79,7 +79,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by what can be seen: the Spark session, random examples, other processes."""
     took = lengthy.listed()
     for item in items:
-        seconds = took.get(lengthy.function_of(item.nodeid), 0.0)
+        seconds = lengthy.seconds_of(item.nodeid, took)
         if seconds >= lengthy.LEAST:
             item.add_marker(pytest.mark.lengthy)
         if seconds >= lengthy.EXTENDED:

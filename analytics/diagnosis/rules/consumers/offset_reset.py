@@ -272,8 +272,8 @@ RULE = DiagnosisRule(
         " redirects the next pull."
     ),
     advice=(
-        "Find out who runs mqadmin or the dashboard at the client address of the request. To get skipped"
-        " messages back, reset the group to the time before: mqadmin resetOffsetByTime -s."
+        "Find out who runs mqadmin or the dashboard at the client address of the request. To get"
+        " skipped messages back, reset the group to the time before: mqadmin resetOffsetByTime -s."
         " Restrict who may reset offsets by ACL."
     ),
     grpc=NO_OFFSETS,
