@@ -6,7 +6,7 @@ ExtraInfoUtil, MessageSysFlag.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ..code_sets import SENDS
@@ -178,6 +178,9 @@ def _short(text: str | None) -> str:
     return text if text and len(text) <= LONGEST_NUMBER else "-"
 
 
+_OFFSETS: Final = f"{OFFSETS}="
+
+
 def offsets_in(facts: Iterable[str]) -> tuple[int | None, int | None, int | None, int | None]:
     """Return (asked, next, min, max) of a pull, each None if absent."""
     value = fact_in(facts, OFFSETS)
@@ -186,6 +189,14 @@ def offsets_in(facts: Iterable[str]) -> tuple[int | None, int | None, int | None
         return None, None, None, None
     asked, following, least, most = (number_of(part) for part in parts)
     return asked, following, least, most
+
+
+def following_in(facts: Sequence[str]) -> int | None:
+    """Return next of `offsets_in` if it is the first fact, as it is of a pull; else None."""
+    if not facts or not facts[0].startswith(_OFFSETS):
+        return None
+    parts = facts[0].split(" ", 2)
+    return number_of(parts[1]) if len(parts) == 3 else None
 
 
 def deadline_of(receipt: str | None) -> str | None:

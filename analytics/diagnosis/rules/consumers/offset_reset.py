@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from dissectors.quantities import counted
 from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.row_facts.ext_fields import offsets_in
+from dissectors.remoting.row_facts.ext_fields import following_in, offsets_in
 from dissectors.rows.record import ONEWAY, ExchangeRecord
 
 from ...context import Context
 from ...impact import Impact
-from ...keys import joined_key, parts_of
+from ...keys import Add, Flow, flow_of, joined_key, parts_of
 from ...need import Need
 from ...problem import (
     Case,
@@ -110,15 +110,29 @@ class _Pulls:
 
     def __init__(self) -> None:
         self._pulls: list[_Pulled] = []
+        self._latest: _Pulled | None = None
+
+    def has_taken(self, row: ExchangeRecord, offset: int) -> bool:
+        """Add a pull with messages if it continues the latest one; return whether it does.
+
+        Almost all pulls do: no object is made for them.
+        """
+        latest, time = self._latest, row.request_time
+        if latest is None or latest.following != offset or time is None or time < latest.last:
+            return False
+        following = following_in(row.facts)
+        if following is None or not latest.offset < offset < following or latest.is_redirected:
+            return False
+        latest.last, latest.following = time, following
+        return True
 
     def add(self, pull: _Pulled) -> None:
         """Add a pull."""
-        latest = self._pulls[-1] if self._pulls else None
-        if latest is not None and latest.last <= pull.first and latest.has_taken(pull):
-            return
+        self._latest = pull
         self._pulls.append(pull)
         if len(self._pulls) > 2 * MAX_PULLS:
             self._pulls = self.joined()[-MAX_PULLS:]
+            self._latest = None
 
     def joined(self) -> list[_Pulled]:
         """Return the pulls by time; those with messages that continue each other are one."""
@@ -156,8 +170,14 @@ class _Fold(Fold):
         self._resets: list[_Reset] = []
         self._queues: dict[_Queue, _Pulls] = {}
 
+    def adder_of(self, flow: Flow) -> Add:
+        return self._add_resets if flow.request_code in RESETS else self._add_pulls
+
     def add_exchange(self, row: ExchangeRecord) -> None:
-        if row.request_code in RESETS:
+        self.adder_of(flow_of(row))((row,))
+
+    def _add_resets(self, rows: Sequence[ExchangeRecord]) -> None:
+        for row in rows:
             if row.response_code == _SUCCESS or row.status == ONEWAY:
                 of_broker = row.request_code == RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
                 address = row.server_address if of_broker else None
@@ -165,10 +185,25 @@ class _Fold(Fold):
                     f"{row.client_address} sends {row.request_name} for {row.group} and {row.topic}"
                 )
                 self._note(_Reset(time_of(row), asked(row, what), address))
-            return
-        number, offset = row.queue_id, row.queue_offset
+
+    def _add_pulls(self, rows: Sequence[ExchangeRecord]) -> None:
+        """Add pulls of one flow."""
+        server, queues = rows[0].server_address, self._queues
+        for row in rows:
+            number, offset = row.queue_id, row.queue_offset
+            if number is None or number < 0 or offset is None:
+                continue
+            pulls = queues.get(_Queue(server, number))
+            if pulls is None:
+                if len(queues) >= MAX_QUEUES:
+                    continue
+                pulls = queues[_Queue(server, number)] = _Pulls()
+            if row.response_code == MOVED or not pulls.has_taken(row, offset):
+                self._add_pull(row, offset, number, pulls)
+
+    def _add_pull(self, row: ExchangeRecord, offset: int, number: int, pulls: _Pulls) -> None:
         following = offsets_in(row.facts)[1]
-        if number is None or number < 0 or offset is None or following is None:
+        if following is None:
             return
         is_redirected = row.response_code == MOVED and OFFSET_RESET in (row.remark or "")
         time = (row.response_time if is_redirected else row.request_time) or 0
@@ -177,12 +212,6 @@ class _Fold(Fold):
         pull = _Pulled(time, time, offset, following, is_redirected, *place)
         if is_redirected:
             self._note(_Reset(time, pull.evidence(number), row.server_address))
-        queue = _Queue(row.server_address, number)
-        pulls = self._queues.get(queue)
-        if pulls is None:
-            if len(self._queues) >= MAX_QUEUES:
-                return
-            pulls = self._queues[queue] = _Pulls()
         pulls.add(pull)
 
     def _note(self, reset: _Reset) -> None:
@@ -279,8 +308,8 @@ RULE = DiagnosisRule(
     grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=_key, requests=RESETS),
-        Exchanges(key=_key, requests=FETCHES, statuses=frozenset(("answered",))),
+        Exchanges(key=_key, requests=RESETS, of_flow=True),
+        Exchanges(key=_key, requests=FETCHES, statuses=frozenset(("answered",)), of_flow=True),
     ),
     limits=(
         "Old tools reset a group without members by committing offsets (15), which looks like a"
