@@ -11,19 +11,20 @@ from dissectors.grpc.names import OK
 from dissectors.quantities import counted
 from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.row_facts.ext_fields import PULLS
 from dissectors.rows.outcome import RECEIVE_CALLS, is_call, is_pop
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...impact import Impact
-from ...keys import joined_key, parts_of
+from ...keys import Add, Flow, joined_key, parts_of
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, ProblemState, Subject, Tally, duration
 from ...refusals import only
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from .consumed import Commits, Stand, longest_stand
 from .pulled import Point, Series, says_end
-from .queue_pulls import CLAIM, QueuePlace, QueuePulls
+from .queue_pulls import CLAIM, ConnectionPulls, QueuePlace, QueuePulls
 from .queue_truncated import truncated_queues
 from .received import Received, Stage
 
@@ -74,39 +75,50 @@ class _Fold(Fold):
         self.received = {True: Received(), False: Received()}
         """by gRPC and POP"""
 
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        called = is_call(row.request_name)
-        if called or is_pop(row.request_name) or row.request_code in _ENDS:
-            self.received[called].add(row)
-            if len(self.clients) < MAX_QUEUES:
-                self.clients.add(row.client_address)
-            return
-        queue = (row.server_address, row.queue_id if row.queue_id is not None else -1)
-        if row.request_code == COMMIT:
-            offset = row.queue_offset
-            if offset is not None:
-                self._take_commit(queue, row, offset)
-            return
-        self._take_request(queue, row)
-        if row.request_code == CLAIM or not says_end(row):
-            return
-        series = self.pulled.get(queue)
-        if series is None:
-            if len(self.pulled) >= MAX_QUEUES:
-                return
-            series = self.pulled[queue] = Series()
-        series.add(row)
-        if len(self.clients) < MAX_QUEUES:
-            self.clients.add(row.client_address)
+    def adder_of(self, flow: Flow) -> Add:
+        return self._add_pulls if flow.request_code in PULLS else self.add_exchanges
 
-    def _take_request(self, queue: _Queue, row: ExchangeRecord) -> None:
-        pulls = self.pulls.of(row.topic or "", *queue, row.client_address)
-        if pulls is None or row.request_time is None:
-            return
-        if row.request_code == CLAIM:
-            pulls.claims.add(row.request_time, row.request_time)
-        else:
-            pulls.requests.add(row.request_time, row.request_time)
+    def add_exchange(self, row: ExchangeRecord) -> None:
+        code, called = row.request_code, is_call(row.request_name)
+        queue = (row.server_address, row.queue_id if row.queue_id is not None else -1)
+        if code in PULLS:
+            self._add_pulls((row,))
+        elif called or is_pop(row.request_name) or code in _ENDS:
+            self.received[called].add(row)
+            self._add_client(row.client_address)
+        elif code == CLAIM:
+            pulls = self.pulls.of(row.topic or "", *queue, row.client_address)
+            if pulls is not None and row.request_time is not None:
+                pulls.claims.add(row.request_time, row.request_time)
+        elif code == COMMIT and row.queue_offset is not None:
+            self._take_commit(queue, row, row.queue_offset)
+
+    def _add_pulls(self, rows: Sequence[ExchangeRecord]) -> None:
+        """Add pulls of one flow."""
+        topic, server, client = rows[0].topic or "", rows[0].server_address, rows[0].client_address
+        of_queue: dict[int, tuple[Series | None, ConnectionPulls | None]] = {}
+        for row in rows:
+            number = row.queue_id if row.queue_id is not None else -1
+            if number not in of_queue:
+                pulls = self.pulls.of(topic, server, number, client)
+                of_queue[number] = self.pulled.get((server, number)), pulls
+            series, pulls = of_queue[number]
+            if pulls is not None and row.request_time is not None:
+                pulls.requests.add(row.request_time, row.request_time)
+            if not says_end(row):
+                continue
+            if series is None:
+                if len(self.pulled) >= MAX_QUEUES:
+                    continue
+                series = self.pulled[server, number] = Series()
+                of_queue[number] = series, pulls
+            series.add(row)
+        if any(map(says_end, rows)):
+            self._add_client(client)
+
+    def _add_client(self, address: str) -> None:
+        if len(self.clients) < MAX_QUEUES:
+            self.clients.add(address)
 
     def _take_commit(self, queue: _Queue, row: ExchangeRecord, offset: int) -> None:
         commits = self.commits.get(queue)
@@ -395,8 +407,8 @@ RULE = DiagnosisRule(
     impact=Impact.NOT_CONSUMED,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=_key, requests=FETCHES, statuses=frozenset(("answered",))),
-        Exchanges(key=_key, requests=frozenset((COMMIT, CLAIM))),
+        Exchanges(key=_key, requests=FETCHES, statuses=frozenset(("answered",)), of_flow=True),
+        Exchanges(key=_key, requests=frozenset((COMMIT, CLAIM)), of_flow=True),
         Exchanges(key=_key, requests=_ENDS, responses=frozenset((int(ResponseCode.SUCCESS),))),
         Exchanges(key=_key_of_call, responses=frozenset((OK,))),
     ),
