@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from dissectors.quantities import counted
-from dissectors.remoting.row_facts.ext_fields import PULLS, offsets_in
+from dissectors.remoting.row_facts.ext_fields import PULLS, following_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
@@ -36,14 +36,15 @@ MAX_PULLERS: Final = 5_000
 class _Pulls:
     """The pulls of one queue over one connection."""
 
-    __slots__ = ("begin", "end", "first", "first_offset", "last", "position")
+    __slots__ = ("_last", "begin", "end", "first", "first_offset", "position")
 
     def __init__(self) -> None:
         self.first: Evidence | None = None
         self.first_offset = 0
         self.begin = 0
         """first pull, ns"""
-        self.last: Evidence | None = None
+        self._last: tuple[ExchangeRecord, int] | None = None
+        """the last pull, and the offset after it"""
         self.end = 0
         """request or response of the last pull, ns"""
         self.position = 0
@@ -56,10 +57,19 @@ class _Pulls:
             first = asked(row, f"queue {row.queue_id} pulled from offset {offset}")
             if self.first is None or place_of(first) < place_of(self.first):
                 self.first, self.first_offset, self.begin = first, offset, begin
-        if self.last is None or end > self.end:
+        if self._last is None or end > self.end:
             self.end = end
-            self.last = asked(row, f"queue {row.queue_id} pulled up to offset {following}")
-        self.position = max(self.position, following)
+            self._last = row, following
+        if following > self.position:
+            self.position = following
+
+    @property
+    def last(self) -> Evidence | None:
+        """The last pull, built on demand because almost every pull is the last one for a while."""
+        if self._last is None:
+            return None
+        row, following = self._last
+        return asked(row, f"queue {row.queue_id} pulled up to offset {following}")
 
 
 class _Puller(NamedTuple):
@@ -99,7 +109,7 @@ class _Fold(Fold):
                 if len(self._pulls) >= MAX_PULLERS:
                     continue
                 pulls = self._pulls[puller] = _Pulls()
-            following = offsets_in(row.facts)[1]
+            following = following_in(row.facts)
             pulls.add(row, row.queue_offset, following or row.queue_offset)
 
     def cases(self, context: Context) -> Iterable[Case]:
