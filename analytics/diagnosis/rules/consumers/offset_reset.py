@@ -302,8 +302,8 @@ RULE = DiagnosisRule(
     ),
     advice=(
         "Find out who runs mqadmin or the dashboard at the client address of the request. To get"
-        " skipped messages back, reset the group to the time before: mqadmin resetOffsetByTime -s TIME."
-        " Restrict who may reset offsets by ACL."
+        " skipped messages back, reset the group to the time before: mqadmin resetOffsetByTime -s"
+        " TIME. Restrict who may reset offsets by ACL."
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,
