@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from secrets import token_hex
 from time import time_ns
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -108,9 +109,9 @@ def write_report(
             _write_text(output, results, request)
         else:
             form = request.format or ReportFormat.json
-            data = _encoded(form, results, about)
             shown = form is ReportFormat.json and output.path is None and sys.stdout.isatty()
-            output.write(visible_json(data) if shown else data)
+            for data in _encoded(form, results, about):
+                output.write(visible_json(data) if shown else data)
         output.finish()
     except BaseException:
         output.discard()
@@ -129,16 +130,16 @@ def _write_text(output: Output, results: Sequence[ReportResult], request: Report
     output.write(text.encode(encoding, "replace"))
 
 
-def _encoded(form: ReportFormat, results: Sequence[ReportResult], about: About) -> bytes:
+def _encoded(form: ReportFormat, results: Sequence[ReportResult], about: About) -> Iterable[bytes]:
     if form is ReportFormat.json:
         return json_of(results, about)
     if form is ReportFormat.html:
-        return html_of(results, about)
+        return [html_of(results, about)]
     tables = [item for result in results for item in result.tables.values()]
     if not tables:
         raise CommandError("the input has no data for this table")
     table = tables[0]
-    return csv_of(table) if form is ReportFormat.csv else parquet_of(table)
+    return [csv_of(table) if form is ReportFormat.csv else parquet_of(table)]
 
 
 def _write_folder(request: ReportRequest, results: Sequence[ReportResult], about: About) -> str:
@@ -164,7 +165,8 @@ def _write_folder(request: ReportRequest, results: Sequence[ReportResult], about
 def _fill(
     folder: Path, form: ReportFormat | None, results: Sequence[ReportResult], about: About
 ) -> None:
-    (folder / JSON_NAME).write_bytes(json_of(results, about))
+    with (folder / JSON_NAME).open("wb") as file:
+        file.writelines(json_of(results, about))
     if form in (None, ReportFormat.html):
         (folder / PAGE_NAME).write_bytes(html_of(results, about))
     for result in results:
@@ -175,8 +177,12 @@ def _fill(
                 (folder / f"{name}.parquet").write_bytes(parquet_of(table))
 
 
-def json_of(results: Sequence[ReportResult], about: About) -> bytes:
-    """Return all reports as one JSON object; an absent table is named in `unknown`."""
+def json_of(results: Sequence[ReportResult], about: About) -> Iterator[bytes]:
+    """Yield all reports as one JSON object; an absent table is named in `unknown`.
+
+    A table may have a million rows: only some thousands are in memory at a time.
+    """
+    place = token_hex()  # of the rows of a table, in an object without them
     reports = [
         {
             "name": result.report.name,
@@ -187,7 +193,7 @@ def json_of(results: Sequence[ReportResult], about: About) -> bytes:
                 name: {
                     "columns": [column._asdict() for column in item.table.columns],
                     "complete": not item.cut,
-                    "rows": _rows_as_json(item),
+                    "rows": place,
                 }
                 for name, item in result.tables.items()
             },
@@ -204,18 +210,39 @@ def json_of(results: Sequence[ReportResult], about: About) -> bytes:
         "remarks": list(about.notes),
         "reports": reports,
     }
-    return msgspec.json.format(msgspec.json.encode(whole), indent=1) + b"\n"
+    first, *others = _indented(msgspec.json.encode(whole)).split(f'"{place}"'.encode())
+    tables = [item for result in results for item in result.tables.values()]
+    yield first
+    for table, following in zip(tables, others, strict=True):
+        yield from _rows_as_json(table)
+        yield following
+    yield b"\n"
 
 
-def _rows_as_json(result: TableResult) -> msgspec.Raw:
-    """Return the rows of a table as JSON, which needs less memory than dictionaries."""
+_PIECES: Final = 1024
+"""rows written at a time"""
+_ROW_AT: Final = 6
+"""depth of a row: in the object, reports, a report, tables, a table, and rows"""
+
+
+def _rows_as_json(result: TableResult) -> Iterator[bytes]:
+    """Yield the rows of a table as an indented array."""
     from analytics.csv_tables import plain_value
 
-    rows = (
-        msgspec.json.encode({name: plain_value(value) for name, value in row.items()})
-        for row in result.each_row()
-    )
-    return msgspec.Raw(b"[" + b",".join(rows) + b"]")
+    margin = b"\n" + b" " * _ROW_AT
+    pieces, before = [], b"[" + margin
+    for row in result.each_row():
+        data = msgspec.json.encode({name: plain_value(value) for name, value in row.items()})
+        pieces.append(before + _indented(data).replace(b"\n", margin))
+        before = b"," + margin
+        if len(pieces) == _PIECES:
+            yield b"".join(pieces)
+            pieces = []
+    yield b"".join(pieces) + margin[:-1] + b"]" if result.data.num_rows else b"[]"
+
+
+def _indented(data: bytes) -> bytes:
+    return msgspec.json.format(data, indent=1)
 
 
 def csv_of(result: TableResult) -> bytes:
