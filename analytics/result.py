@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from .kept import Kept
 from .report import (
@@ -56,20 +56,29 @@ class TableResult:
             yield from batch.to_pylist()
 
 
-class _RowsOf(Mapping[str, Sequence[Row]]):
-    """Rows of tables, created on access: dictionaries take far more memory than columns."""
+class _Rows(Sequence[Row]):
+    """Rows of a table, created on access: dictionaries take far more memory than columns."""
 
-    def __init__(self, tables: Mapping[str, TableResult]) -> None:
-        self._tables = tables
+    def __init__(self, result: TableResult) -> None:
+        self._result = result
 
-    def __getitem__(self, name: str) -> Sequence[Row]:
-        return self._tables[name].rows()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tables)
+    def __iter__(self) -> Iterator[Row]:
+        return self._result.each_row()
 
     def __len__(self) -> int:
-        return len(self._tables)
+        return self._result.data.num_rows
+
+    @overload
+    def __getitem__(self, place: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Row]: ...
+
+    def __getitem__(self, place: int | slice) -> Row | Sequence[Row]:
+        places = range(len(self))[place]
+        if isinstance(places, int):
+            return self._result.data.slice(places, 1).to_pylist()[0]
+        return self._result.data.take(list(places)).to_pylist()
 
 
 @dataclass(slots=True)
@@ -154,7 +163,7 @@ def computed(
                 continue
             now(report.name, table.name)
             result.tables[table.name] = _collected(report_input.kept, frames[table.name], table)
-        rows = _RowsOf(result.tables)
+        rows = {name: _Rows(table) for name, table in result.tables.items()}
         result.notes = report.notes(rows) if rows or report_input.kept.has_rows else []
         if not report_input.kept.has_rows:
             if result.unknown:
