@@ -322,11 +322,13 @@ def test_close_counts_and_fails_what_has_not_ended(caplog: pytest.LogCaptureFixt
         ]
 
 
-def silent(leave: Callable[[], None]) -> tuple[BaseException | None, list[str], float]:
+def silent(
+    leave: Callable[[], None], timeout_ms: int = 300
+) -> tuple[BaseException | None, list[str], float]:
     """Leave a block while a send is not answered; what was raised, warned, and the seconds."""
     warned: list[str] = []
     with responding() as responder:
-        config = ProducerConfig(group="g", namesrv=responder.address, close_timeout_ms=300)
+        config = ProducerConfig(group="g", namesrv=responder.address, close_timeout_ms=timeout_ms)
 
         async def run() -> None:
             loop = asyncio.get_running_loop()
@@ -369,9 +371,9 @@ def test_an_error_of_the_block_is_not_hidden_and_what_was_begun_is_waited_for() 
 
 
 def test_a_cancelled_block_waits_for_nothing() -> None:
-    error, _, seconds = silent(raise_of(asyncio.CancelledError()))
+    error, _, seconds = silent(raise_of(asyncio.CancelledError()), timeout_ms=60_000)
     assert isinstance(error, asyncio.CancelledError)
-    assert seconds < 0.3
+    assert seconds < 30, "the timeout is far longer than a busy machine takes"
 
 
 def test_close_waits_for_a_transaction_that_was_begun() -> None:
