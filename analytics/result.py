@@ -56,7 +56,7 @@ class TableResult:
             yield from batch.to_pylist()
 
 
-class _Rows(Sequence[Row]):
+class TableRows(Sequence[Row]):
     """Rows of a table, created on access: dictionaries take far more memory than columns."""
 
     def __init__(self, result: TableResult) -> None:
@@ -75,10 +75,12 @@ class _Rows(Sequence[Row]):
     def __getitem__(self, place: slice) -> Sequence[Row]: ...
 
     def __getitem__(self, place: int | slice) -> Row | Sequence[Row]:
+        import pyarrow
+
         places = range(len(self))[place]
-        if isinstance(places, int):
-            return self._result.data.slice(places, 1).to_pylist()[0]
-        return self._result.data.take(list(places)).to_pylist()
+        chosen = [places] if isinstance(places, int) else list(places)
+        rows = self._result.data.take(pyarrow.array(chosen, "int64")).to_pylist()
+        return rows[0] if isinstance(places, int) else rows
 
 
 @dataclass(slots=True)
@@ -163,7 +165,7 @@ def computed(
                 continue
             now(report.name, table.name)
             result.tables[table.name] = _collected(report_input.kept, frames[table.name], table)
-        rows = {name: _Rows(table) for name, table in result.tables.items()}
+        rows = {name: TableRows(table) for name, table in result.tables.items()}
         result.notes = report.notes(rows) if rows or report_input.kept.has_rows else []
         if not report_input.kept.has_rows:
             if result.unknown:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from analytics.report import ReportTable, TableColumn, can_be_ordered, conforming, in_order
+from analytics.result import TableResult, TableRows
 from analytics.schema import arrow_schema_of
 from analytics.spark.engine import SparkEngine
 
@@ -51,3 +52,19 @@ def test_rows_are_sorted_here_as_spark_sorts_them(
 
 def test_lists_are_sorted_by_spark_alone() -> None:
     assert not can_be_ordered(ReportTable("t", "T", "", COLUMNS, ("int", "-list")))
+
+
+def test_rows_of_a_table_are_a_sequence() -> None:
+    import pyarrow
+
+    table = ReportTable("t", "T", "", COLUMNS)
+    rows = pyarrow.table(VALUES, schema=arrow_schema_of(COLUMNS))
+    found, expected = TableRows(TableResult(table, rows)), rows.to_pylist()
+    assert list(found) == expected
+    assert len(found) == len(expected)
+    assert [found[0], found[-1]] == [expected[0], expected[-1]]
+    for part in (slice(2), slice(3, None), slice(None, None, -2), slice(5, 5), slice(99, 100)):
+        assert found[part] == expected[part]
+    with pytest.raises(IndexError):
+        found[len(expected)]
+    assert not TableRows(TableResult(table, rows.slice(0, 0)))

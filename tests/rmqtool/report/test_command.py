@@ -173,7 +173,7 @@ def test_a_number_or_a_time_is_whole_or_not_shown() -> None:
 
 
 def test_json_has_rows_and_their_documentation() -> None:
-    whole = json.loads(json_of([fakes.result()], ABOUT))
+    whole = json.loads(b"".join(json_of([fakes.result()], ABOUT)))
     assert whole["format"] == "rmqtool-report"
     assert whole["chosen"] == {"where": "topic == Orders"}
     (report,) = whole["reports"]
