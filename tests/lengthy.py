@@ -17,6 +17,8 @@ from typing import Final
 
 import pytest
 
+from tests.pure import wants_sources
+
 LIST: Final = Path(__file__).with_suffix(".txt")
 SWITCH: Final = "RMQTOOL_DURATIONS"
 """variable that names the file to which a run adds the durations of its tests"""
@@ -46,7 +48,7 @@ def seconds_of(node_id: str, took: Mapping[str, float]) -> float:
 def add(report: pytest.TestReport) -> None:
     """Add a test's duration to the file named by SWITCH, in the process that collects reports."""
     name = os.environ.get(SWITCH)
-    if name and "PYTEST_XDIST_WORKER" not in os.environ:
+    if name and "PYTEST_XDIST_WORKER" not in os.environ and not wants_sources():
         with Path(name).open("a", encoding="utf-8") as file:
             file.write(f"{report.duration:.3f} {report.when} {report.nodeid}\n")
 
