@@ -32,8 +32,8 @@ from ...spells import spells
 
 MAX_QUEUES: Final = 1_024
 MAX_RESETS: Final = 1_024
-MAX_PULLS: Final = 256
-"""maximum pulls of one queue; those with messages that continue each other are one"""
+MAX_PULLS: Final = 16
+"""maximum pulls of one queue, the latest; those with messages that continue each other are one"""
 WITHIN: Final = 60_000_000_000
 """ns from a reset to its effect: consumers pause for 10 s, and a long poll takes up to 30 s"""
 MOST_NAMED: Final = 8
@@ -68,6 +68,8 @@ class _Pulled:
     following: int
     """next fetch offset of the last one"""
     is_redirected: bool
+    client: str
+    """`address:port`"""
     capture: str
     packet: int
     """of the first one; 0: unknown"""
@@ -82,8 +84,15 @@ class _Pulled:
         continues = self.offset < self.following == other.offset < other.following
         if not continues or self.is_redirected or other.is_redirected:
             return False
+        if self.client != other.client:
+            return False
         self.last, self.following = other.last, other.following
         return True
+
+    def is_idle_at(self, other: _Pulled) -> bool:
+        """Return whether it found no message, at the offset of another pull of its client."""
+        found = self.following - self.offset or self.is_redirected
+        return not found and (self.offset, self.client) == (other.offset, other.client)
 
     def contains(self, other: _Pulled) -> bool:
         """Return whether a pull is one of these, although it was added late."""
@@ -123,15 +132,21 @@ class _Pulls:
         following = following_in(row.facts)
         if following is None or not latest.offset < offset < following or latest.is_redirected:
             return False
+        if latest.client != row.client_address:
+            return False
         latest.last, latest.following = time, following
         return True
 
     def add(self, pull: _Pulled) -> None:
         """Add a pull."""
         self._latest = pull
-        self._pulls.append(pull)
-        if len(self._pulls) > 2 * MAX_PULLS:
-            self._pulls = self.joined()[-MAX_PULLS:]
+        pulls = self._pulls
+        if len(pulls) > 1 and all(one.is_idle_at(pull) for one in (*pulls[-2:], pull)):
+            pulls.pop()  # the first and the last of them show the same
+        pulls.append(pull)
+        if len(pulls) > 2 * MAX_PULLS:
+            # By their ends: whatever ended before those that are kept is dropped.
+            self._pulls = sorted(self.joined(), key=lambda one: one.last)[-MAX_PULLS:]
             self._latest = None
 
     def joined(self) -> list[_Pulled]:
@@ -143,9 +158,12 @@ class _Pulls:
         return joined
 
     def jump(self, queue: _Queue, since: int, until: int) -> _Jump | None:
-        """Return the first jump between two times, ns."""
+        """Return the first jump between two times, ns; None also if several clients pulled."""
         reached: int | None = None
-        for pull in self.joined():
+        pulls = self.joined()
+        if len({pull.client for pull in pulls if pull.last >= since and pull.first <= until}) > 1:
+            return None
+        for pull in pulls:
             if since <= pull.first <= until:
                 if reached is not None and pull.offset != reached:
                     return _Jump(reached, pull.offset, pull.evidence(queue.number))
@@ -208,7 +226,7 @@ class _Fold(Fold):
         is_redirected = row.response_code == MOVED and OFFSET_RESET in (row.remark or "")
         time = (row.response_time if is_redirected else row.request_time) or 0
         packet = (row.response_packet if is_redirected else row.request_packet) or 0
-        place = row.capture, packet, row.conversation
+        place = row.client_address, row.capture, packet, row.conversation
         pull = _Pulled(time, time, offset, following, is_redirected, *place)
         if is_redirected:
             self._note(_Reset(time, pull.evidence(number), row.server_address))

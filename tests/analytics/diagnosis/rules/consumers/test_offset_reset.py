@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from analytics.diagnosis.impact import Impact
-from analytics.diagnosis.problem import ProblemSeverity
+from analytics.diagnosis.problem import ProblemSeverity, time_of
 from analytics.diagnosis.rules.consumers import offset_moved
 from analytics.diagnosis.rules.consumers.offset_reset import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
@@ -92,6 +92,37 @@ def test_pulls_that_wait_at_the_end_before_and_after() -> None:
     (one,) = problems(RULE, rows)
     assert one.impact == {Impact.REDELIVERED: 200}
     assert same_in_any_order(RULE, rows)
+
+
+def test_a_queue_that_is_busy_and_idle_in_turn_has_no_jump() -> None:
+    """Pulls without messages come in another flow than those with messages."""
+    busy = [pull(1000 * at, 10 * at, 10 * at + 10) for at in range(200)]
+    idle = [pull(1000 * at + 500, 10 * at + 10, 10 * at + 10) for at in range(200)]
+    reset = exchange(150_100, int(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET), 0, **OF)
+    for rows in (
+        [*busy, *idle, reset],
+        [*idle, *busy, reset],
+        sorted([*busy, *idle, reset], key=time_of),
+    ):
+        (one,) = problems(RULE, rows)
+        assert one.impact == {}
+    jump = [*busy[:150], *idle[:150], reset, pull(151_000, 5000, 5010)]
+    (one,) = problems(RULE, jump)
+    assert one.impact == {Impact.SKIPPED: 3500}
+
+
+def test_several_clients_of_one_queue_are_not_compared() -> None:
+    other = pull(41_000, 900, 910, client_address="10.0.0.77:1")
+    (one,) = problems(RULE, [*BEFORE, RESET, pull(40_000, 300, 310), other])
+    assert one.impact == {}
+
+
+def test_memory_is_bounded_for_a_queue_that_is_idle_for_days() -> None:
+    fold = RULE.new_fold("bills")
+    for at in range(20_000):
+        fold.add_exchange(pull(15_000 * at, 300, 300))
+    (pulls,) = fold.__dict__["_queues"].values()
+    assert len(pulls.joined()) == 2
 
 
 def test_a_refused_reset_is_none() -> None:
