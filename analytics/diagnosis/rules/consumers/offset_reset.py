@@ -243,14 +243,27 @@ class _Fold(Fold):
         for spell in spells(resets, lambda reset: (reset.time, reset.time), self.lasts):
             yield self._case(spell, context)
 
+    def _jumps(self, since: int, until: int, context: Context) -> dict[tuple[str, int], _Jump]:
+        """Return the jump of each queue by broker and number, where it is certain.
+
+        A broker's master and slave, or a relay in front of it, have its name: if the queue was
+        pulled from both, both must show the same.
+        """
+        found: dict[tuple[str, int], list[_Jump | None]] = {}
+        for queue, pulls in sorted(self._queues.items()):
+            place = context.broker(queue.address), queue.number
+            found.setdefault(place, []).append(pulls.jump(queue, since, until))
+        return {
+            place: jumps[0]
+            for place, jumps in found.items()
+            if jumps[0] is not None and len({jump and jump[:2] for jump in jumps}) == 1
+        }
+
     def _case(self, spell: list[_Reset], context: Context) -> Case:
         group, topic = parts_of(self.key)
-        jumps: dict[tuple[str, int], _Jump] = {}
-        if group not in context.broadcasting:  # each member has offsets of its own
-            for queue, pulls in sorted(self._queues.items()):
-                jump = pulls.jump(queue, spell[0].time, spell[-1].time + WITHIN)
-                if jump is not None:  # a relay in front of a broker has its name
-                    jumps.setdefault((context.broker(queue.address), queue.number), jump)
+        jumps = self._jumps(spell[0].time, spell[-1].time + WITHIN, context)
+        if group in context.broadcasting:  # each member has offsets of its own
+            jumps = {}
         skipped = sum(max(0, jump.after - jump.before) for jump in jumps.values())
         again = sum(max(0, jump.before - jump.after) for jump in jumps.values())
         effects = [
@@ -284,7 +297,9 @@ class _Fold(Fold):
             for (broker, number), jump in sorted(jumps.items())[:MOST_NAMED]
         ]
         if not jumps:
-            case.details.append("no pull at another offset was captured afterwards")
+            case.details.append(
+                "the capture does not show how many messages that skips or redelivers"
+            )
         return case
 
 

@@ -66,7 +66,7 @@ def test_a_reset_without_a_pull_at_another_offset_is_reported_without_a_number()
     (one,) = problems(RULE, [*BEFORE, RESET, pull(41_000, 300, 310)])
     assert one.title == "an administrator reset the offsets of bills in orders"
     assert (one.severity, one.impact) == (ProblemSeverity.INFO, {})
-    assert one.details == ["no pull at another offset was captured afterwards"]
+    assert one.details == ["the capture does not show how many messages that skips or redelivers"]
 
 
 def test_what_happens_later_is_not_the_reset() -> None:
@@ -123,6 +123,21 @@ def test_memory_is_bounded_for_a_queue_that_is_idle_for_days() -> None:
         fold.add_exchange(pull(15_000 * at, 300, 300))
     (pulls,) = fold.__dict__["_queues"].values()
     assert len(pulls.joined()) == 2
+
+
+@pytest.mark.parametrize(("address", "skipped"), [("10.0.0.3:8080", 600), ("10.0.0.1:10921", 0)])
+def test_addresses_of_one_broker_must_agree(address: str, skipped: int) -> None:
+    """A relay shows the same pulls; a slave shows that the master's last pull was not the last."""
+    after = pull(41_000, 900, 910, broker_name="b")
+    own = [pull(1000 * at, 10 * at, 10 * at + 10, broker_name="b") for at in range(30)]
+    hop = {"server_address": address, "broker_name": "b", "client_address": "10.0.0.3:7000"}
+    if skipped:
+        other = [pull(1000 * at, 10 * at, 10 * at + 10, **hop) for at in range(30)]
+        other.append(pull(41_001, 900, 910, **hop))
+    else:
+        other = [pull(29_500, 300, 500, **hop)]
+    (one,) = problems(RULE, [*own, *other, RESET, after])
+    assert sum(one.impact.values()) == skipped
 
 
 def test_a_refused_reset_is_none() -> None:
