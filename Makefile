@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help setup compile pure demo test test-all test-fast test-without-tools explore lint types bytecode bench soak samples audit docs pictures dist reproducible sbom installers image-steps image-lint fuzz clean
 
 help:  ## show the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 28
 
 setup: $(VENV)/installed compile  ## install everything into .venv, compile the decode path
 
