@@ -1,8 +1,9 @@
 """Execute relations in this process: DuckDB over Arrow tables and Parquet files.
 
 Rules: no network, no files but the Parquet files of the input, no configuration. Times have a zone,
-as in Parquet, so that filters reach the reader. Kept relations are Arrow tables. What exceeds a
-query's memory goes to a private temporary folder during the query.
+as in Parquet, so that filters reach the reader. Kept relations are Arrow tables, and large ones of a
+large input are Parquet files in a private temporary folder. What exceeds a query's memory goes there
+during the query.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -33,6 +35,10 @@ T = TypeVar("T")
 
 BATCH: Final = 4096
 """Rows per batch."""
+_ROW_GROUP: Final = 1 << 17
+"""Rows per batch of a relation to be kept, and per row group of its file."""
+MOST_HELD: Final = 48 << 20
+"""Most bytes of a kept relation of a large input that stay in memory."""
 MEMORY: Final = 256
 """MiB per thread that a query of a large input uses before it spills to disk; a machine with less
 gets fewer threads."""
@@ -43,6 +49,8 @@ _CLOSED: Final = (
     "set enable_external_access = false",
 )
 """Statements that restrict reading to the files of the input."""
+_IN_FILE: Final = "kept_"
+"""Begin of the names of relations in files."""
 _INTERRUPTED: Final = ("Query interrupted", "KeyboardInterrupt")
 _TYPES: Final = {
     "string": "VARCHAR",
@@ -64,9 +72,13 @@ class LocalEngine:
         self._files = list(files)
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._remove_temporary: Callable[[], object] = lambda: None
+        self._folder: Path | None = None
+        """private folder for what exceeds memory"""
         self._count = 0
-        self._usual_memory: int | None = None
-        """DuckDB's own limit, if there is a lower one, bytes"""
+        self._limits: list[int] = []
+        """limits of a query's memory in bytes, each tried if the one before is too low"""
+        self._limit = 0
+        """the one in force"""
 
     @property
     def is_distributed(self) -> bool:
@@ -96,18 +108,60 @@ class LocalEngine:
 
         with _explained():
             connection, statement = self._connected(), self._statement(relation)
-            try:
-                return fetch(connection.sql(statement))
-            except duckdb.OutOfMemoryException:
-                if self._usual_memory is None:
-                    raise
-                connection.execute(f"set memory_limit = '{self._usual_memory}B'")
-                self._usual_memory = None
-                return fetch(connection.sql(statement))
+            for limit in self._limits:
+                self._set_limit(limit)
+                try:
+                    return fetch(connection.sql(statement))
+                except duckdb.OutOfMemoryException:
+                    if limit == self._limits[-1]:
+                        raise
+            return fetch(connection.sql(statement))
+
+    def _set_limit(self, limit: int) -> None:
+        """Set the limit of a query's memory."""
+        import duckdb
+
+        if limit == self._limit:
+            return
+        # what another query still reads may exceed it
+        with suppress(duckdb.OutOfMemoryException):
+            self._connected().execute(f"set memory_limit = '{limit}B'")
+            self._limit = limit
 
     def keep(self, relation: Relation) -> Relation:
         """Return a relation that is computed once, now, until it is dropped."""
-        return self.hold(self.rows(relation))
+        if relation.rows is not None or self._small:
+            return self.hold(self.rows(relation))
+        return self._fetched(relation, lambda query: self._kept(_whole(query), query.columns))
+
+    def _kept(self, parts: Iterator[pyarrow.Table], columns: Sequence[str]) -> Relation:
+        """Return rows as a relation: in memory, or in a file if they are too many."""
+        import pyarrow
+
+        held: list[pyarrow.Table] = []
+        size = 0
+        for part in parts:
+            held.append(part)
+            size += part.nbytes
+            if size > MOST_HELD and self._folder is not None:
+                return self._in_file(chain(held, parts), columns, self._folder)
+        return self.hold(pyarrow.concat_tables(held))
+
+    def _in_file(
+        self, parts: Iterator[pyarrow.Table], columns: Sequence[str], folder: Path
+    ) -> Relation:
+        """Return rows as a relation that reads them from a file."""
+        import pyarrow.parquet
+
+        self._count += 1
+        name = f"{_IN_FILE}{self._count}"
+        path = folder / f"{name}.parquet"
+        first = next(parts)
+        with pyarrow.parquet.ParquetWriter(path, first.schema, compression="lz4") as writer:
+            for part in chain((first,), parts):
+                writer.write_table(part)
+        self._connected().execute(f"create view {name} as select * from {_read([str(path)])}")
+        return Relation(columns, handle=name)
 
     def hold(self, rows: pyarrow.Table) -> Relation:
         """Return rows of this process as a relation."""
@@ -170,7 +224,12 @@ class LocalEngine:
 
     def drop(self, relation: Relation) -> None:
         """Drop the result of `keep` or `hold`."""
-        self._connected().unregister(str(relation.handle))
+        name = str(relation.handle)
+        if relation.rows is None and self._folder is not None:
+            self._connected().execute(f"drop view {name}")
+            (self._folder / f"{name}.parquet").unlink(missing_ok=True)
+        else:
+            self._connected().unregister(name)
 
     def by_group(
         self, relation: Relation, key: str, make: OfGroup, columns: Sequence[Described]
@@ -178,8 +237,10 @@ class LocalEngine:
         """Return the result of `make` for the groups of rows with an equal `key`; null is a key."""
         import pyarrow
 
+        schema = arrow_schema_of(columns)
         made = made_by_group(self.batches(relation.sorted_by([f"`{key}`"])), key, make)
-        return self.hold(pyarrow.Table.from_batches(made, arrow_schema_of(columns)))
+        parts = (with_zones(pyarrow.Table.from_batches([batch], schema)) for batch in made)
+        return self._kept(chain((with_zones(schema.empty_table()),), parts), schema.names)
 
     def by_groups(
         self,
@@ -226,20 +287,24 @@ class LocalEngine:
         try:
             folder = temporary_in(Path(tempfile.gettempdir()), "rmqtool-report-")
             folder.mkdir(0o700)
+            self._folder = folder
         except OSError:  # no such folder: everything must fit into memory
             return
         self._remove_temporary = weakref.finalize(self, remove, folder)
         asked = "select current_setting('threads'), current_setting('memory_limit')"
         [(threads, most)] = connection.sql(asked).fetchall()
         usual = size_bytes(str(most))  # a share of the machine's memory, such as 12.4 GiB
-        limit = int(threads) * MEMORY << 20
+        limit = self._limit = int(threads) * MEMORY << 20
         if usual is None or limit < usual:
             connection.execute(f"set memory_limit = '{limit}B'")
             connection.execute("set allowed_configs = ['memory_limit']")
-            self._usual_memory = usual
+            self._limits = [limit]
+            while usual is not None and self._limits[-1] < usual:
+                self._limits.append(min(2 * self._limits[-1], usual))
         else:  # a sort fails where many threads share little memory
             connection.execute(f"set threads = {max(1, usual // (MEMORY << 20))}")
         connection.execute(f"set temp_directory = {_text(str(folder))}")
+        connection.execute(f"set allowed_directories = [{_text(f'{folder}/')}]")
 
 
 def _started(
@@ -247,6 +312,20 @@ def _started(
 ) -> tuple[Iterator[pyarrow.RecordBatch], pyarrow.RecordBatch | None]:
     reader = query.to_arrow_reader(BATCH)
     return reader, next(reader, None)
+
+
+def _whole(query: duckdb.DuckDBPyRelation) -> Iterator[pyarrow.Table]:
+    """Yield the rows of a query; at least one table, which may be empty."""
+    import pyarrow
+
+    reader = query.to_arrow_reader(_ROW_GROUP)
+    yield _as_kept(reader.schema.empty_table())
+    for batch in reader:
+        yield _as_kept(pyarrow.Table.from_batches([batch]))
+
+
+def _as_kept(rows: pyarrow.Table) -> pyarrow.Table:
+    return with_zones(_with_whole_numbers(rows))
 
 
 @contextmanager

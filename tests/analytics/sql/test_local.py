@@ -11,6 +11,7 @@ import pyarrow
 import pytest
 
 from analytics.errors import ReportError
+from analytics.report import TableColumn
 from analytics.sql import local
 from analytics.sql.local import LocalEngine
 from analytics.sql.relation import Relation
@@ -106,5 +107,46 @@ def test_a_query_that_cannot_spill_gets_more_memory(
     assert engine.rows(limits).to_pylist() == [{"memory": "16.0 MiB"}]
     tables = [engine.rows(lists)] if how == "rows" else list(engine.batches(lists))
     assert len(tables[0].column("numbers")[0]) == ROWS
-    assert engine.rows(limits).to_pylist() == [{"memory": "2.0 GiB"}]
+    assert engine.rows(limits).to_pylist() == [{"memory": "16.0 MiB"}]
     assert list(folder.iterdir())
+
+
+def made_of(rows: pyarrow.Table) -> pyarrow.Table:
+    """Return the rows of some groups."""
+    return rows.select(["part"])
+
+
+@pytest.mark.parametrize("most", [0, local.MOST_HELD], ids=["in files", "in memory"])
+def test_what_is_kept_is_equal_in_a_file_and_in_memory(
+    most: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "MOST_HELD", most)
+    monkeypatch.setattr(local, "_ROW_GROUP", 8192)
+    engine = LocalEngine(small=False)
+    numbers = engine.hold(pyarrow.table({"number": range(100_000)}))
+    columns = {
+        "text": "if(number % 3 = 0, null, concat('x', number))",
+        "time": "timestamp_micros(number)",
+        "whole": "number * 10000000000",
+        "list": "array(concat('a', number))",
+        "place": "named_struct('a', number, 'b', null)",
+        "nothing": "null",
+        "part": "number % 5",
+    }
+    mixed = numbers.adding(columns)
+    kept = engine.keep(mixed)
+    assert (kept.rows is None) == (most == 0)
+    found, wanted = (engine.rows(some).sort_by("number") for some in (kept, mixed))
+    assert found.schema.names == wanted.schema.names
+    assert found.to_pylist() == wanted.to_pylist()
+    assert not engine.rows(kept.where("nothing = 'a' or place.b = 'a'")).num_rows
+    by_group = engine.by_group(kept, "part", made_of, [TableColumn("part", "int", "", "")])
+    counts = by_group.grouped(("part",), {"rows": "count(*)"})
+    assert engine.rows(counts).column("rows").to_pylist() == [20_000] * 5
+    none = engine.keep(kept.where("false"))
+    assert engine.rows(none).num_rows == 0
+    files = list(folder.rglob("*.parquet"))
+    assert len(files) == (2 if most == 0 else 0)
+    for relation in (kept, by_group, none):
+        engine.drop(relation)
+    assert not list(folder.rglob("*.parquet"))
