@@ -18,7 +18,7 @@ SLOWEST_CELLS = CellTable(
     "slowest",
     order=(
         *("latency_us desc", "request_time", "capture", "request_packet", "response_packet"),
-        "unique_key",
+        *("unique_key", "request_name", "topic", "`group`"),
     ),
 )
 _PROTOCOLS = ("ROCKETMQ", "unknown", "no payload", "")

@@ -268,8 +268,11 @@ SLOWEST = ReportTable(
         *_PACKETS,
         TableColumn("unique_key", "string", "", "UNIQ_KEY of the message"),
     ),
-    # calls in one packet may differ only in the key
-    order=("-latency_us", "time", "capture", "request_packet", "response_packet", "unique_key"),
+    # calls of gRPC may share their packets
+    order=(
+        *("-latency_us", "time", "capture", "request_packet", "response_packet"),
+        *("unique_key", "operation", "topic", "group"),
+    ),
     brief=(
         "latency_us",
         "time",
