@@ -7,10 +7,13 @@ and accumulated: no task sees the requests of a broker in order.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..sends.broker_names import with_names
 from ..sql.relation import Relation
+
+if TYPE_CHECKING:
+    from ..kept import Kept
 
 SLICES: Final = 1000
 """Minimum number of slices per window; the peak is the highest average over one slice."""
@@ -19,7 +22,7 @@ _LONGEST_US: Final = 2**60
 """Bound for latencies, so that adding one to a time does not overflow."""
 
 
-def in_flight(seen: Relation, names: Relation, length_us: int) -> Relation:
+def in_flight(kept: Kept, seen: Relation, names: Relation, length_us: int) -> Relation:
     """Return one row per broker (null: all), kind of request, and window with any activity.
 
     `in_flight` is the average over the window, `peak_in_flight` the highest over one of its slices;
@@ -27,7 +30,7 @@ def in_flight(seen: Relation, names: Relation, length_us: int) -> Relation:
     """
     most = max(1, length_us // SLICES)
     slice_us = next(length for length in range(most, 0, -1) if length_us % length == 0)
-    levels = _levels(_slices(seen, names, length_us, slice_us), slice_us)
+    levels = _levels(_slices(kept, seen, names, length_us, slice_us), slice_us)
     window_end = f"window_us + {length_us}L"
     # during a gap the level is constant
     head, tail = (
@@ -56,7 +59,9 @@ def in_flight(seen: Relation, names: Relation, length_us: int) -> Relation:
     )
 
 
-def _slices(seen: Relation, names: Relation, length_us: int, slice_us: int) -> Relation:
+def _slices(
+    kept: Kept, seen: Relation, names: Relation, length_us: int, slice_us: int
+) -> Relation:
     """Return the starts and ends in each slice, by broker and for all brokers."""
     answered = seen.where("latency_us is not null and request_time is not null")
     begin, took = "unix_micros(request_time)", f"greatest(least(latency_us, {_LONGEST_US}L), 0L)"
@@ -90,7 +95,7 @@ def _slices(seen: Relation, names: Relation, length_us: int, slice_us: int) -> R
         "first_us": "min(first_us)",
         "last_us": "max(last_us)",
     }
-    by_broker = with_names(counted, names).grouped((*_WHO, "slice_us"), sums)
+    by_broker = with_names(kept.frame(counted), names).grouped((*_WHO, "slice_us"), sums)
     totals = by_broker.grouped(("long_poll", "slice_us"), sums)
     slices = by_broker.union(totals.adding({"broker": "cast(null as string)"}))
     return slices.adding({"window_us": f"slice_us - pmod(slice_us, {length_us}L)"})

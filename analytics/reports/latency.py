@@ -105,7 +105,7 @@ def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Rel
     names = broker_names(report_input, lambda: cells)
     made: dict[str, Callable[[], Relation]] = {
         RELAYED.name: lambda: relays(report_input),
-        HISTOGRAM.name: lambda: _histogram(counts, seen),
+        HISTOGRAM.name: lambda: _histogram(report_input, counts, seen),
         SLOWEST.name: lambda: latency_network.slowest(
             report_input,
             names,
@@ -137,7 +137,7 @@ def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Rel
             cells, report_input.kept.part(tables, _TABLE, OPERATIONS.name)
         )
         if not wanted.isdisjoint((OVER_TIME.name, BROKERS.name)):
-            loads = report_input.kept.frame(in_flight(seen, names, length))
+            loads = report_input.kept.frame(in_flight(report_input.kept, seen, names, length))
             made[BROKERS.name] = lambda: report_input.kept.part(tables, _TABLE, BROKERS.name).join(
                 of_brokers(loads), ["broker", "long_poll"], "left", small=True
             )
@@ -389,11 +389,12 @@ def _key_of(name: str, keys: Sequence[str]) -> str:
     return f"named_struct('{_TABLE}', '{name}', {', '.join(typed)})"
 
 
-def _histogram(counts: _Counts, seen: Relation) -> Relation:
+def _histogram(report_input: ReportInput, counts: _Counts, seen: Relation) -> Relation:
     """Return the buckets of each operation, with the packets of the first exchange in each."""
     keys = ["operation", "long_poll"]
     whole = counts.cells.grouped(keys, {"_all": "sum(values)"})
     buckets = _coarse(counts.placed(*keys), keys).join(whole, keys, small=True)
+    buckets = report_input.kept.frame(buckets)
     wanted = buckets.select("operation as _operation", "from_us", "below_us", "time as _time")
     within = f"(latency_us < below_us or from_us >= {2**62}L)"
     of_bucket = f"operation = _operation and greatest(latency_us, 0L) >= from_us and {within}"
@@ -401,7 +402,8 @@ def _histogram(counts: _Counts, seen: Relation) -> Relation:
     first = seen.join(wanted, f"time = _time and {of_bucket}", small=True).grouped(
         ("operation", "from_us"), {"place": f"min({place})"}
     )
-    placed = buckets.join(first, ["operation", "from_us"], "left", small=True)
+    packets_of = report_input.kept.frame(first)
+    placed = buckets.join(packets_of, ["operation", "from_us"], "left", small=True)
     packets = ("capture", "request_packet", "response_packet")
     return placed.adding(
         {"share": "exchanges / _all", **{name: f"place.{name}" for name in packets}}

@@ -142,11 +142,8 @@ def _totals(counts: Relation, telling: Relation, attempts: Relation) -> Relation
 def _over_time(report_input: ReportInput, stitch: Stitched, length_us: int | None) -> Relation:
     """Return the attempts of each window; a first attempt is not a retry."""
     if length_us is None:
-        times = ("min(request_time)", "max(request_time)")
-        sends = stitch.sends
-        length_us = window_of(
-            span_of(report_input.kept.engine, sends, times, sends, "request_time")
-        )
+        engine, ends = report_input.kept.engine, ("min(first)", "max(last)")
+        length_us = window_of(span_of(engine, stitch.counts, ends, stitch.sends, "request_time"))
     sent = stitch.sends.select(
         "request_time as time",
         "0L as retried",

@@ -42,7 +42,7 @@ class Stitched(NamedTuple):
     attempts: Relation
     """MESSAGE_COLUMNS and ATTEMPT_COLUMNS"""
     counts: Relation
-    """sends grouped by COUNTED, with `times` (sends) and `messages`"""
+    """sends grouped by COUNTED, with `times` (sends), `messages`, and the `first` and `last` time"""
 
 
 def stitched(report_input: ReportInput, limits: Limits) -> Stitched:
@@ -63,7 +63,12 @@ def _stitched(report_input: ReportInput, limits: Limits) -> Stitched:
 
 def _counts(report_input: ReportInput, produced: Relation) -> Relation:
     """Return `Stitched.counts`."""
-    counted = {"times": "count(*)", "messages": f"sum({sends.MESSAGES})"}
+    counted = {
+        "times": "count(*)",
+        "messages": f"sum({sends.MESSAGES})",
+        "first": "min(request_time)",
+        "last": "max(request_time)",
+    }
     placed = produced.adding({"host": sends.HOST, "process": sends.PROCESS})
     return report_input.kept.frame(placed.grouped(COUNTED, counted), STITCHED)
 

@@ -1,8 +1,8 @@
 """Execute relations on Spark: local, on a cluster, or on a Spark Connect server.
 
 Rules: a Spark query takes seconds whatever its size. Kept relations are therefore computed at once,
-and this process holds those with at most `MOST_HERE` rows; relations made only from such rows are
-computed here by DuckDB, from the same text. All others are Spark queries.
+and this process holds those with at most `MOST_HERE` rows and `MOST_VALUES` values; relations made
+only from such rows are computed here by DuckDB, from the same text. All others are Spark queries.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, cast
 from dissectors.foreign import natural_of
 
 from ..schema import Described, schema_of
-from ..sql.engine import OfGroup, OfGroups, made_by_group, made_by_groups
+from ..sql.engine import OfGroup, OfGroups, made_by_groups, made_of_all
 from ..sql.local import BATCH, LocalEngine, with_zones
 from ..sql.relation import Relation, RelationText, statement_of
 from .repeated_keys import MOST_SLOTS, PACKED, keys_of_slot, packed_keys, random_factor
@@ -23,8 +23,12 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
 
-MOST_HERE: Final = 20_000
+MOST_HERE: Final = 1_000_000
 """Most rows of a kept relation of a large input that this process holds."""
+MOST_VALUES: Final = 10_000_000
+"""Most values of one: about a hundred megabytes."""
+_ASKED: Final = 20_000
+"""Rows that are asked for before they are counted: nearly all kept relations have fewer."""
 _SLOT: Final = "_slot"
 _TASK_SLOTS: Final = 4
 """Slots per shuffle partition: enough for tasks with equal work."""
@@ -85,9 +89,13 @@ class SparkEngine:
         # drops the frame's query plan, which Spark would analyze with each query, and twice for
         # each join: after a few such steps that takes hours
         kept = frame.localCheckpoint(eager=False)
-        rows = kept.limit(MOST_HERE + 1).toArrow()
-        if rows.num_rows > MOST_HERE:
-            return self.given(kept, kept.count())
+        asked = min(_ASKED, MOST_HERE)
+        rows = kept.limit(asked + 1).toArrow()
+        if rows.num_rows > asked:
+            count = kept.count()
+            if count > MOST_HERE or count * len(kept.columns) > MOST_VALUES:
+                return self.given(kept, count)
+            rows = kept.toArrow()
         return self._here.hold(rows)
 
     def hold(self, rows: pyarrow.Table) -> Relation:
@@ -111,9 +119,8 @@ class SparkEngine:
         if relation.is_here:
             return self._here.by_group(relation, key, make, columns)
         # `applyInArrow` would call `make` once per group, which takes longer than most groups
-        ordered = self.frame(relation).repartition(key).sortWithinPartitions(key)
-        made = ordered.mapInArrow(partial(made_by_group, key=key, make=make), schema_of(columns))
-        return self.kept_frame(made)
+        whole = self.frame(relation).repartition(key)
+        return self.kept_frame(whole.mapInArrow(partial(made_of_all, make=make), schema_of(columns)))
 
     def by_groups(
         self,

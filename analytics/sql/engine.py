@@ -48,7 +48,8 @@ class SqlEngine(Protocol):
     ) -> Relation:
         """Return the result of `make` for the groups of rows with an equal `key`; null is a key.
 
-        It is called with one group or several, so that many small ones cost no more than few.
+        It is called with one group or several, with rows in any order, so that many small ones cost
+        no more than few.
         """
 
     def by_groups(
@@ -95,6 +96,19 @@ def made_by_group(
         value = batch.column(key)[-1]
     if held:
         yield from make(pyarrow.concat_tables(held)).to_batches()
+
+
+def made_of_all(
+    batches: Iterable[pyarrow.RecordBatch], make: OfGroup
+) -> Iterator[pyarrow.RecordBatch]:
+    """Yield the result of `make` for whole groups of rows in any order.
+
+    All rows are held: to sort those of a partition by group takes more time and memory.
+    """
+    import pyarrow
+
+    if rows := [batch for batch in batches if batch.num_rows]:
+        yield from make(pyarrow.Table.from_batches(rows)).to_batches()
 
 
 def _last_group(keys: pyarrow.Array[Any]) -> int:
