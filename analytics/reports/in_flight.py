@@ -59,9 +59,7 @@ def in_flight(kept: Kept, seen: Relation, names: Relation, length_us: int) -> Re
     )
 
 
-def _slices(
-    kept: Kept, seen: Relation, names: Relation, length_us: int, slice_us: int
-) -> Relation:
+def _slices(kept: Kept, seen: Relation, names: Relation, length_us: int, slice_us: int) -> Relation:
     """Return the starts and ends in each slice, by broker and for all brokers."""
     answered = seen.where("latency_us is not null and request_time is not null")
     begin, took = "unix_micros(request_time)", f"greatest(least(latency_us, {_LONGEST_US}L), 0L)"

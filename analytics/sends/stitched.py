@@ -42,7 +42,7 @@ class Stitched(NamedTuple):
     attempts: Relation
     """MESSAGE_COLUMNS and ATTEMPT_COLUMNS"""
     counts: Relation
-    """sends grouped by COUNTED, with `times` (sends), `messages`, and the `first` and `last` time"""
+    """sends grouped by COUNTED, with `times` (sends), `messages`, and their `first` and `last`"""
 
 
 def stitched(report_input: ReportInput, limits: Limits) -> Stitched:

@@ -120,7 +120,9 @@ class SparkEngine:
             return self._here.by_group(relation, key, make, columns)
         # `applyInArrow` would call `make` once per group, which takes longer than most groups
         whole = self.frame(relation).repartition(key)
-        return self.kept_frame(whole.mapInArrow(partial(made_of_all, make=make), schema_of(columns)))
+        return self.kept_frame(
+            whole.mapInArrow(partial(made_of_all, make=make), schema_of(columns))
+        )
 
     def by_groups(
         self,

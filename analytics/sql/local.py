@@ -1,9 +1,9 @@
 """Execute relations in this process: DuckDB over Arrow tables and Parquet files.
 
 Rules: no network, no files but the Parquet files of the input, no configuration. Times have a zone,
-as in Parquet, so that filters reach the reader. Kept relations are Arrow tables, and large ones of a
-large input are Parquet files in a private temporary folder. What exceeds a query's memory goes there
-during the query.
+as in Parquet, so that filters reach the reader. Kept relations are Arrow tables, and large ones of
+a large input are Parquet files in a private temporary folder. What exceeds a query's memory goes
+there during the query.
 """
 
 from __future__ import annotations
