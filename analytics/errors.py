@@ -22,6 +22,7 @@ _DAMAGED = re.compile(
     r"(file:\S+\.parquet)[^\n]*|(?:not a Parquet file|corrupt|ParquetDecodingException)", re.I
 )
 _FILE = re.compile(r"/[^\n'\"]*\.parquet")
+_DISK_FULL = "No space left on device"
 _GRPC = re.compile(r'StatusCode\.(?P<code>[A-Z_]+)\s+details = "(?P<text>[^"\n]*)')
 _OTHER_PYTHON = re.compile(
     r"PYTHON_VERSION_MISMATCH\] .*?version: (?P<there>[\d.]+).*?: (?P<here>[\d.]+)", re.DOTALL
@@ -123,7 +124,7 @@ def reason_of(error: BaseException) -> ReportError:
             "Spark has too little memory for this input",
             "give it more: --memory 8g; or fewer rows: --where, --since, --until",
         )
-    if "No space left on device" in text:
+    if _DISK_FULL in text:
         return ReportError(
             "the disk for Spark's temporary files is full", "SPARK_LOCAL_DIRS names another"
         )
@@ -147,6 +148,10 @@ def reason_here(error: BaseException) -> ReportError:
         return ReportError(
             "there is too little memory for this input",
             "fewer rows: --where, --since, --until; or Spark: --engine spark",
+        )
+    if _DISK_FULL in text:
+        return ReportError(
+            "the disk for temporary files is full", "the environment variable TMPDIR names another"
         )
     damaged = _FILE.search(text)
     if damaged is not None:

@@ -21,7 +21,7 @@ from dissectors.rows.column import NAMES
 from dissectors.rows.record import COLUMNS, DERIVED
 from dissectors.temporary import remove, temporary_in
 
-from ..errors import reason_here
+from ..errors import ReportError, reason_here
 from ..schema import SOURCE, Described, absent_derived, arrow_schema_of, derived_column
 from .dialect import MACROS, SETTINGS, for_duckdb
 from .engine import OfGroup, OfGroups, made_by_group, made_by_groups, repeated_keys
@@ -157,9 +157,12 @@ class LocalEngine:
         name = f"{_IN_FILE}{self._count}"
         path = folder / f"{name}.parquet"
         first = next(parts)
-        with pyarrow.parquet.ParquetWriter(path, first.schema, compression="lz4") as writer:
-            for part in chain((first,), parts):
-                writer.write_table(part)
+        try:
+            with pyarrow.parquet.ParquetWriter(path, first.schema, compression="lz4") as writer:
+                for part in chain((first,), parts):
+                    writer.write_table(part)
+        except OSError as error:
+            raise reason_here(error) from error
         self._connected().execute(f"create view {name} as select * from {_read([str(path)])}")
         return Relation(columns, handle=name)
 
@@ -334,7 +337,7 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if is_interrupted(error):
+        if is_interrupted(error) or isinstance(error, ReportError):
             raise
         raise reason_here(error) from error
 

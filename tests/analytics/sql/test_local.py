@@ -111,6 +111,25 @@ def test_a_query_that_cannot_spill_gets_more_memory(
     assert list(folder.iterdir())
 
 
+@pytest.mark.parametrize("how", ["keep", "by_group"])
+def test_a_full_disk_is_said(how: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: object, rows: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(local, "MOST_HELD", 0)
+    monkeypatch.setattr("pyarrow.parquet.ParquetWriter.write_table", full)
+    engine, mixed = engine_with_rows()
+    with pytest.raises(ReportError, match="^the disk for temporary files is full$") as raised:
+        if how == "keep":
+            engine.keep(mixed)
+        else:
+            parts = mixed.adding({"part": "number % 5"})
+            engine.by_group(parts, "part", made_of, [TableColumn("part", "int", "", "")])
+    assert "TMPDIR" in str(raised.value.hint)
+    engine.close()
+    assert not list(folder.iterdir())
+
+
 def made_of(rows: pyarrow.Table) -> pyarrow.Table:
     """Return the rows of some groups."""
     return rows.select(["part"])
