@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -50,25 +50,36 @@ class OneProducer(NamedTuple):
         return value
 
 
+def with_coded_texts(table: pyarrow.Table) -> pyarrow.Table:
+    """Return the attempts with texts as numbers, which take a third of the memory."""
+    import pyarrow.compute
+
+    for place, field in enumerate(table.schema):
+        if pyarrow.types.is_string(field.type):
+            coded = pyarrow.compute.dictionary_encode(table.column(place)).combine_chunks()
+            table = table.set_column(place, field.name, coded)
+    return table.unify_dictionaries().combine_chunks()
+
+
 def producers_in(table: pyarrow.Table) -> Iterator[OneProducer]:
     """Give the attempts of each producer of a table, which may have many.
 
-    Texts are encoded and rows sorted once for all of them.
+    `table` has coded texts. Rows are sorted once for all producers.
     """
     import pyarrow
     import pyarrow.compute
 
-    table = table.combine_chunks()
     who = np.zeros(table.num_rows, dtype=np.int64)
     for name in _DISTINGUISHED:
-        column = table.column(name).combine_chunks().dictionary_encode("encode")
-        if len(column.dictionary) > 1:
-            who = who * len(column.dictionary) + column.indices.to_numpy(zero_copy_only=False)
+        column = _coded(table, name)
+        if len(column.names) + int(column.codes.min(initial=0) < 0) > 1:
+            who = who * (len(column.names) + 1) + column.codes + 1
             who = np.unique(who, return_inverse=True)[1]  # a product of counts may not fit
-    keyed = table.select(_ORDER).append_column(_WHO, pyarrow.array(who))
+    keys = {_WHO: pyarrow.array(who), **{name: _ranked(table.column(name)) for name in _ORDER}}
     order = pyarrow.compute.sort_indices(
-        keyed, sort_keys=[(name, "ascending") for name in (_WHO, *_ORDER)]
+        pyarrow.table(keys), sort_keys=[(name, "ascending") for name in keys]
     ).to_numpy()
+    del keys
     coded = {name: _coded(table, name).at(order) for name in _CODED}
     begin, end = _times(table, "begin")[order], _times(table, "end")[order]
     gone_texts = any(table.column("gone").unique().to_pylist())
@@ -81,14 +92,26 @@ def producers_in(table: pyarrow.Table) -> Iterator[OneProducer]:
         yield OneProducer(table, order[here], attempts, gone)
 
 
+def _ranked(column: pyarrow.ChunkedArray[Any]) -> pyarrow.Array[Any]:
+    """Return a column as numbers in the same order."""
+    import pyarrow.compute
+
+    one = column.combine_chunks()
+    if not isinstance(one, pyarrow.DictionaryArray):
+        return one
+    ranks = np.empty(len(one.dictionary), dtype=np.int32)
+    ranks[pyarrow.compute.sort_indices(one.dictionary).to_numpy()] = np.arange(len(ranks))
+    return pyarrow.array(ranks).take(one.indices)
+
+
 _WHO = "_producer"
 _CODED = ("topic", "broker", "last_broker", "outcome", "cause")
 
 
 def _coded(table: pyarrow.Table, name: str) -> Coded:
-    column = table.column(name).combine_chunks().dictionary_encode()
+    column = cast("pyarrow.DictionaryArray[Any, Any]", table.column(name).combine_chunks())
     codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return Coded(tuple(map(str, column.dictionary.to_pylist())), codes.astype(np.int64))
+    return Coded(tuple(map(str, column.dictionary.to_pylist())), codes.astype(np.int32))
 
 
 def _times(table: pyarrow.Table, name: str) -> NDArray[np.int64]:

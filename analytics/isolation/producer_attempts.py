@@ -18,7 +18,7 @@ class Coded:
     """A dictionary-encoded column: codes, and the texts they stand for."""
 
     names: tuple[str, ...]
-    codes: NDArray[np.int64]
+    codes: NDArray[np.int32]
     """index into `names`; -1: null"""
 
     @classmethod
@@ -26,7 +26,7 @@ class Coded:
         """Return the encoded column of some texts."""
         places: dict[str, int] = {}
         codes = [-1 if text is None else places.setdefault(text, len(places)) for text in values]
-        return cls(tuple(places), np.array(codes, dtype=np.int64))
+        return cls(tuple(places), np.array(codes, dtype=np.int32))
 
     def __getitem__(self, index: int) -> str | None:
         code = self.codes[index]
@@ -50,7 +50,8 @@ class Coded:
         """Return the column without the texts that are in no row."""
         used, codes = np.unique(self.codes, return_inverse=True)
         absent = int(len(used) > 0 and used[0] < 0)
-        return Coded(tuple(self.names[code] for code in used[absent:].tolist()), codes - absent)
+        names = tuple(self.names[code] for code in used[absent:].tolist())
+        return Coded(names, (codes - absent).astype(np.int32))
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,8 @@ class ProducerAttempts:
     def brokers_of_topics(self) -> dict[str, frozenset[str]]:
         """Return the brokers that each topic was sent to: the visible part of the route."""
         brokers_by_topic: dict[str, set[str]] = {}
-        for pair in np.unique((self.topic.codes + 1) * len(self.broker.names) + self.broker.codes):
+        topics = self.topic.codes.astype(np.int64) + 1  # a product may not fit into 32 bits
+        for pair in np.unique(topics * len(self.broker.names) + self.broker.codes):
             topic, broker = divmod(int(pair), len(self.broker.names))
             name = self.topic.names[topic - 1] if topic else ""
             brokers_by_topic.setdefault(name, set()).add(self.broker.names[broker])

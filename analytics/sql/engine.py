@@ -83,6 +83,12 @@ def made_by_group(
 
     held: list[pyarrow.Table] = []
     value: object = None
+
+    def of_held(*more: pyarrow.Table) -> pyarrow.Table:
+        whole = pyarrow.concat_tables([*held, *more])
+        held.clear()  # `make` may free it
+        return whole
+
     for batch in batches:
         if not batch.num_rows:
             continue
@@ -90,12 +96,11 @@ def made_by_group(
         start = _last_group(batch.column(key))
         first = batch.column(key)[0]
         if start or (held and first != value):
-            yield from make(pyarrow.concat_tables([*held, rows.slice(0, start)])).to_batches()
-            held = []
+            yield from make(of_held(rows.slice(0, start))).to_batches()
         held.append(rows.slice(start))
         value = batch.column(key)[-1]
     if held:
-        yield from make(pyarrow.concat_tables(held)).to_batches()
+        yield from make(of_held()).to_batches()
 
 
 def made_of_all(
@@ -107,8 +112,15 @@ def made_of_all(
     """
     import pyarrow
 
-    if rows := [batch for batch in batches if batch.num_rows]:
-        yield from make(pyarrow.Table.from_batches(rows)).to_batches()
+    held = [batch for batch in batches if batch.num_rows]
+
+    def whole() -> pyarrow.Table:
+        rows = pyarrow.Table.from_batches(held)
+        held.clear()  # `make` may free it
+        return rows
+
+    if held:
+        yield from make(whole()).to_batches()
 
 
 def _last_group(keys: pyarrow.Array[Any]) -> int:
