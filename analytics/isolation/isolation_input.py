@@ -50,25 +50,15 @@ class OneProducer(NamedTuple):
         return value
 
 
-def with_coded_texts(table: pyarrow.Table) -> pyarrow.Table:
-    """Return the attempts with texts as numbers, which take a third of the memory."""
-    import pyarrow.compute
-
-    for place, field in enumerate(table.schema):
-        if pyarrow.types.is_string(field.type):
-            coded = pyarrow.compute.dictionary_encode(table.column(place)).combine_chunks()
-            table = table.set_column(place, field.name, coded)
-    return table.unify_dictionaries().combine_chunks()
-
-
 def producers_in(table: pyarrow.Table) -> Iterator[OneProducer]:
     """Give the attempts of each producer of a table, which may have many.
 
-    `table` has coded texts. Rows are sorted once for all producers.
+    `table` has dictionary-encoded texts. Rows are sorted once for all producers.
     """
     import pyarrow
     import pyarrow.compute
 
+    table = table.unify_dictionaries()
     who = np.zeros(table.num_rows, dtype=np.int64)
     for name in _DISTINGUISHED:
         column = _coded(table, name)
@@ -80,10 +70,11 @@ def producers_in(table: pyarrow.Table) -> Iterator[OneProducer]:
         pyarrow.table(keys), sort_keys=[(name, "ascending") for name in keys]
     ).to_numpy()
     del keys
+    starts = np.flatnonzero(np.diff(who[order], prepend=-1)).tolist()
+    del who
     coded = {name: _coded(table, name).at(order) for name in _CODED}
     begin, end = _times(table, "begin")[order], _times(table, "end")[order]
     gone_texts = any(table.column("gone").unique().to_pylist())
-    starts = np.flatnonzero(np.diff(who[order], prepend=-1)).tolist()
     for first, last in pairwise([*starts, table.num_rows]):
         here = slice(first, last)
         own = {name: Coded(one.names, one.codes[here]).compact() for name, one in coded.items()}

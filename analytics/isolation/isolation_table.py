@@ -20,7 +20,8 @@ from ..report import TableColumn
 from ..schema import arrow_rows
 from ..sends import attempts
 from ..sends.attempt_table import process_name_of
-from .isolation_input import WHO, OneProducer, producers_in, with_coded_texts
+from ..sql.engine import with_codes
+from .isolation_input import WHO, OneProducer, producers_in
 from .producer_attempts import ProducerAttempts
 from .strategy_replay import (
     ALL_ISOLATED,
@@ -245,7 +246,7 @@ def isolation_rows(assumed: Assumed) -> Callable[[pyarrow.Table], pyarrow.Table]
     """
 
     def rows(table: pyarrow.Table) -> pyarrow.Table:
-        coded = with_coded_texts(table)
+        coded = with_codes(table)
         del table
         of_all = [r for producer in producers_in(coded) for r in _Rows(producer, assumed).rows()]
         return arrow_rows(of_all, FOLDED_COLUMNS)

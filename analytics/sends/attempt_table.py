@@ -17,6 +17,7 @@ from dissectors.foreign import hexadecimal_of
 
 from ..report import TableColumn
 from ..schema import SOURCE, arrow_rows
+from ..sql.engine import with_texts
 from ..sql.relation import Relation
 from . import sends
 from .attempts import (
@@ -165,7 +166,7 @@ def with_attempts(
 
 def _of_one_host(limits: Limits) -> Callable[[pyarrow.Table], pyarrow.Table]:
     def attempts(table: pyarrow.Table) -> pyarrow.Table:
-        return attempt_rows(table, (), limits)
+        return attempt_rows(with_texts(table), (), limits)
 
     return attempts
 

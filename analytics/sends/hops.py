@@ -15,6 +15,7 @@ from dissectors.rows.relays import Hop, Relay, hop_pairs
 
 from ..report import ReportInput, TableColumn
 from ..schema import SOURCE, arrow_schema_of
+from ..sql.engine import with_texts
 from ..sql.expressions import texts
 from ..sql.percentiles import percentiles, with_bucket
 from ..sql.relation import Relation
@@ -115,6 +116,7 @@ def _pairs_of(table: pyarrow.Table) -> pyarrow.Table:
     """Return the hop pairs of sends, as `_PAIR_COLUMNS`; `table` has all sends of its messages."""
     import pyarrow
 
+    table = with_texts(table)
     messages: dict[object, list[int]] = {}
     identities = zip(
         *(table.column(name).to_pylist() for name in ("unique_key", "topic")), strict=True
