@@ -41,7 +41,7 @@ SHAPES = {
 }
 OF_SHAPES = ("latency", "retries", "isolation", "overview", "quality")
 """reports that are measured with these"""
-LINEAR, FLAT = 1.3, 2.0
+LINEAR, FLAT = 1.3, 1.6
 """most CPU per row, and most memory, of the largest log in those of the smallest"""
 Command = tuple[str, list[str]]
 
