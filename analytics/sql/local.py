@@ -50,7 +50,7 @@ _CLOSED: Final = (
 )
 """Statements that restrict reading to the files of the input."""
 _IN_FILE: Final = "kept_"
-"""Begin of the names of relations in files."""
+"""Prefix of the names of relations in files."""
 _INTERRUPTED: Final = ("Query interrupted", "KeyboardInterrupt")
 _TYPES: Final = {
     "string": "VARCHAR",
