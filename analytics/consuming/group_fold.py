@@ -106,6 +106,7 @@ class GroupFold:
 
     def _beat(self, event: GroupEvent) -> None:
         self._subscriptions.take_announced(
+            event.client,
             event.texts,
             event.endpoint,
             lambda text: Evidence(

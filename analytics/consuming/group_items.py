@@ -15,7 +15,6 @@ from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.row_facts.ext_fields import offsets_in
 from dissectors.remoting.row_facts.heartbeats import consumers_in
 from dissectors.remoting.row_facts.names import (
-    CLIENT,
     FROM_BROKER,
     GROUP,
     QUEUES_LOCKED,
@@ -129,7 +128,7 @@ def event_of(row: ExchangeRecord, kind: str, time: int, known: Known) -> GroupEv
     event = GroupEvent(
         kind,
         time,
-        fact_in(row.facts, CLIENT) or known.context.client(endpoint),
+        row.client_id or known.context.client(endpoint),
         endpoint,
         known.broker(row.broker_name, address),
         address,

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dissectors.remoting.row_facts.heartbeats import consumers_in, subscriptions_in
-from dissectors.remoting.row_facts.names import CLIENT, fact_in
 from dissectors.rows.record import ExchangeRecord
 from dissectors.times import Bounds
 
@@ -21,7 +20,7 @@ from ..diagnosis.rules.consumers.inconsistent_subscription import OR, TAG
 KNOWN_BY: Final = (
     *("capture", "conversation", "client_address", "server_address", "status", "request_time"),
     *("response_time", "request_code", "request_name", "response_code", "topic", "broker_name"),
-    *("brokers", "facts"),
+    *("brokers", "facts", "client_id"),
 )
 """columns of exchanges that `Known` reads"""
 CONNECTIONS_KNOWN_BY: Final = (
@@ -90,7 +89,7 @@ class Known:
         return known if known != address else name or address
 
     def _take_heartbeat(self, row: ExchangeRecord) -> None:
-        client = fact_in(row.facts, CLIENT)
+        client = row.client_id
         for group in consumers_in(row.facts):
             if client is not None and (client in self.groups or len(self.groups) < MAX_KNOWN):
                 self.groups.setdefault(client, set()).add(group.name)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from dissectors.endpoint import host_of
-from dissectors.message_rows.seen_exchange import names_itself
+from dissectors.remoting.topic_names import names_itself
 from dissectors.rows.message_record import COMMITTED, DEAD, DELIVERED, RETURNED, STORED
 from dissectors.rows.outcome import is_send
 

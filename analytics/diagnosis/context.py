@@ -18,7 +18,7 @@ from dissectors.quantities import counted
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.heartbeats import consumers_in, starts_in
-from dissectors.remoting.row_facts.names import CLIENT, ENDPOINT, GROUP, fact_in, facts_in
+from dissectors.remoting.row_facts.names import ENDPOINT, GROUP, facts_in
 from dissectors.remoting.row_facts.routes import MASTER_ID, RoutedBroker
 from dissectors.remoting.topic_names import RETRY_PREFIX
 from dissectors.rows import conversation_record as tcp
@@ -266,9 +266,8 @@ class Context:
                     self.new_groups.add(topic.removeprefix(RETRY_PREFIX))
         elif code == HEARTBEAT:
             self.needs.add(Need.HEARTBEATS)
-            client = fact_in(row.facts, CLIENT)
-            if client:
-                self._client(row.client_address, client)
+            if row.client_id:
+                self._client(row.client_address, row.client_id)
             for group in consumers_in(row.facts):
                 if group.type == ACTIVELY and len(self.pulling) < MAX_NAMES:
                     self.pulling.add(group.name)
@@ -304,8 +303,8 @@ class Context:
             if row.request_name == "QueryRoute" and len(self.endpoints) < MAX_NAMES:
                 self.endpoints.update(facts_in(row.facts, ENDPOINT))
             self.called.update(NEEDS_OF_CALLS.get(row.request_name, ()))
-            if client := fact_in(row.facts, CLIENT):
-                self._client(row.client_address, client)
+            if row.client_id:
+                self._client(row.client_address, row.client_id)
         if row.brokers:
             time = row.response_time if row.response_time is not None else row.request_time or 0
             for name, address in answered_route(row).named:

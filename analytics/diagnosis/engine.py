@@ -160,7 +160,7 @@ class Engine:
                 row.request_code,
                 row.response_code,
                 row.status,
-                not (row.facts or row.brokers),
+                not (row.facts or row.brokers or row.client_id),
                 row.client_address,
                 row.server_address,
                 row.topic,
@@ -235,7 +235,7 @@ class Engine:
             self.context.learn(row)
             for exchanges, rule in self._plan.of(row):
                 if rule.takes_pending and not (
-                    exchanges.with_facts and not (row.facts or row.brokers)
+                    exchanges.with_facts and not (row.facts or row.brokers or row.client_id)
                 ):
                     fold = self._fold_of_pending(self._taker_of[rule.id], exchanges.key(row))
                     if fold is not None:

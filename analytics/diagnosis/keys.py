@@ -18,7 +18,7 @@ class Flow(NamedTuple):
     response_code: int | None
     status: str
     plain: bool
-    """exchanges without brokers and facts"""
+    """exchanges without brokers, facts, and client id"""
     client_address: str
     server_address: str
     topic: str | None
@@ -35,7 +35,7 @@ def flow_of(row: ExchangeRecord) -> Flow:
         row.request_code,
         row.response_code,
         row.status,
-        not (row.facts or row.brokers),
+        not (row.facts or row.brokers or row.client_id),
         row.client_address,
         row.server_address,
         row.topic,

@@ -51,7 +51,7 @@ def _host(endpoint: str) -> str:
 
 _MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "broker": ("broker_name", "server_address", _host("server_address")),
-    "client": ("client_address", _host("client_address")),
+    "client": ("client_id", "client_address", _host("client_address")),
     "server": ("server_address", _host("server_address")),
     "ip": (_host("client_address"), _host("server_address")),
 }

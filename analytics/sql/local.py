@@ -200,12 +200,13 @@ class LocalEngine:
 
         of = DERIVED[name][1]
         types = {column.name: _TYPES[column.type] for column in COLUMNS}
+        fields = ", ".join(f'"{column}" {types[column]}' for column in of)
         self._count += 1
         function = f"derived_{self._count}"
         self._connected().create_function(
             function,
             lambda rows: derived_column(name, rows.combine_chunks().flatten()),
-            [f"struct({', '.join(f'{column} {types[column]}' for column in of)})"],
+            [f"struct({fields})"],
             types[name],
             type=PythonUDFType.ARROW,
             null_handling=FunctionNullHandling.SPECIAL,

@@ -33,6 +33,7 @@ from ..remoting.code_names import request_name
 from ..remoting.codes import RequestCode
 from ..remoting.command import JSON
 from ..remoting.ids.message_ids import latest_before, month_offset_at
+from ..remoting.messages.properties import decode_properties
 from ..remoting.row_facts.ext_fields import (
     HEADER_FACTS,
     NOT_ALLOWED,
@@ -41,7 +42,9 @@ from ..remoting.row_facts.ext_fields import (
     header_facts,
     pull_facts,
 )
-from ..remoting.row_facts.names import ACCOUNT, SERVER_VERSION, TIMER, fact
+from ..remoting.row_facts.names import ACCOUNT, CLIENT, SERVER_VERSION, TIMER, fact, fact_in
+from ..remoting.send_fields import send_fields_of
+from ..remoting.topic_names import UNUSUAL_STARTS, original_topic_of, original_topic_of_name
 from ..remoting.versions import HIGHER_VERSION, release_of, version_name
 from ..rows.outcome import OK, outcome_class_of
 from ..rows.record import ANSWERED, UNANSWERED, ExchangeRecord
@@ -60,6 +63,9 @@ _NONE: Final[list[str]] = []
 """shared by all rows without brokers, facts, or findings, which are nearly all"""
 _TIMER: Final = f"{TIMER}="
 """last fact of a body whose first message has a timer"""
+_CLIENT: Final = f"{CLIENT}="
+_IS_UNUSUAL: Final = [byte in UNUSUAL_STARTS for byte in range(256)]
+"""first byte of a topic → whether it may not be its own original topic"""
 _MOST_STARTS: Final = 4096
 """maximum directions with a cached row start"""
 _JAVA: Final = "JAVA"
@@ -86,9 +92,9 @@ class ExchangeWriter:
     """Writes rows of exchanges into a sink."""
 
     __slots__ = (
-        "_answered", "_brokers", "_captures", "_codes", "_facts", "_findings", "_java",
-        "_languages", "_ok", "_request_view", "_response_view", "_shown", "_sink", "_starts",
-        "_succeeded", "_usual_end", "_versions",
+        "_answered", "_brokers", "_captures", "_client_id", "_codes", "_facts", "_findings",
+        "_java", "_languages", "_ok", "_request_view", "_response_view", "_shown", "_sink",
+        "_starts", "_succeeded", "_usual_end", "_versions",
     )  # fmt: skip
 
     def __init__(self, sink: RowSink, captures: list[str], findings: list[Finding]) -> None:
@@ -109,6 +115,7 @@ class ExchangeWriter:
         self._response_view: HeaderView | None = None
         self._shown: Pdu | None = None
         self._brokers = _NONE
+        self._client_id: str | None = None
         self._facts = _NONE
 
     def write(self, exchange: Exchange) -> None:
@@ -135,7 +142,12 @@ class ExchangeWriter:
             if isinstance(command, CallCommand) and command.is_reset:  # it stands for none
                 self._shown = None
         self._brokers = _brokers(request, response)
+        self._client_id = None
         self._facts = facts(request, response)
+        if self._facts:
+            self._client_id = fact_in(self._facts, CLIENT)
+            if self._client_id is not None:
+                self._facts = [text for text in self._facts if not text.startswith(_CLIENT)]
 
     def _write(self, exchange: Exchange) -> None:
         sink = self._sink
@@ -162,6 +174,8 @@ class ExchangeWriter:
         else:
             sink.text("outcome_class", self._outcome_of(exchange))
         self._write_key_time(request)
+        sink.text("client_id", self._client_id)
+        self._write_original_topic(request)
         sink.end()
 
     def _write_times(self, request: Pdu | None, response: Pdu | None) -> None:
@@ -387,6 +401,16 @@ class ExchangeWriter:
                 return
         self._sink.null("key_time")
 
+    def _write_original_topic(self, request: Pdu | None) -> None:
+        """Write the topic that the producer sent the message to."""
+        sink, view = self._sink, self._request_view
+        if request is None or view is None or filled(view.topic) == ABSENT:
+            sink.null("original_topic")
+        elif _IS_UNUSUAL[i64(view.data[view.topic >> 32])]:
+            sink.text("original_topic", _original_topic(request, view))
+        else:
+            put_text(sink, "original_topic", view, view.topic)
+
     def _status_of(self, exchange: Exchange) -> str:
         return exchange.status if self._shown is exchange.response else UNANSWERED
 
@@ -486,6 +510,16 @@ def _brokers(request: Pdu | None, response: Pdu | None) -> list[str]:
     if response is not None and response.brokers:
         return response.brokers
     return _NONE
+
+
+def _original_topic(request: Pdu, view: HeaderView) -> str | None:
+    """Return the original topic of a request, by its properties and the name of its topic."""
+    topic = view.text(view.topic)
+    if view.kind == SENT:
+        properties = request.command.ext_fields.get(send_fields_of(int(view.code)).properties)
+        return original_topic_of(topic, decode_properties(properties or ""))
+    group = request.groups if view.group == ABSENT else view.text(view.group)
+    return original_topic_of_name(topic, group)
 
 
 def facts(request: Pdu | None, response: Pdu | None) -> list[str]:

@@ -14,6 +14,7 @@ from ..remoting.fastjson.codec import decode_json
 from ..remoting.ids.message_ids import decode_recall_handle
 from ..remoting.ids.pop_receipts import TOPIC_KINDS, decode_bit_set, retry_topic_of
 from ..remoting.sysflag import transaction_of
+from ..remoting.topic_names import original_topic_of_name
 from ..rows.message_record import (
     ACKNOWLEDGED,
     BEFORE,
@@ -33,7 +34,6 @@ from .seen_exchange import (
     ended_well,
     lite_queue_of,
     number_of,
-    original_topic_of_name,
     time_of_ms,
 )
 

@@ -24,7 +24,6 @@ from ..remoting.codes import RequestCode
 from ..remoting.messages.batch import decode_batch
 from ..remoting.messages.orphan_responses import request_code_of_response
 from ..remoting.messages.records import decode_messages
-from ..remoting.row_facts.names import CLIENT, fact_in
 from ..rows.column_bytes import ArrowSink
 from ..rows.message_record import (
     ACKNOWLEDGED,
@@ -218,7 +217,7 @@ class MessageTable:
             row = self._with_fetcher(row, pdu)
         elif code in _FETCHING:
             self._note_fetcher(row)
-        client = self._clients.get(row.conversation) or fact_in(row.facts, CLIENT)
+        client = self._clients.get(row.conversation) or row.client_id
         seen = SeenExchange(request, response, row, client, self._body_limit, self._budget)
         size = len(request.body) if request is not None else 0
         size += len(response.body) if response is not None else 0
@@ -316,9 +315,8 @@ class MessageTable:
         return max(len(self._clients), len(self._committed), len(self._fetchers))
 
     def _note_client(self, row: ExchangeRecord) -> None:
-        client = fact_in(row.facts, CLIENT)
-        if client is not None:
-            _remember(self._clients, row.conversation, client)
+        if row.client_id is not None:
+            _remember(self._clients, row.conversation, row.client_id)
 
     def _note_fetcher(self, row: ExchangeRecord) -> None:
         if row.topic is None or len(row.topic) + len(row.group or "") > _LONGEST:

@@ -35,7 +35,7 @@ from ..remoting.messages.whole_record import OFFSET_AT, RIGHT, UNKNOWN
 from ..remoting.send_fields import send_fields_of
 from ..remoting.sysflag import PREPARED as PREPARED_FLAG
 from ..remoting.sysflag import TRANSACTION_MASK
-from ..remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
+from ..remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX, names_itself, original_topic_of
 from ..rows.message_record import DEAD, PREPARED, REFUSED, RETURNED, SENT, STORED
 from ..rows.row_sink import ObjectSink, RowPart, RowSink
 from .record_view import RecordView
@@ -48,9 +48,7 @@ from .seen_exchange import (
     SeenExchange,
     body_of,
     deliver_time_of,
-    names_itself,
     number_of,
-    original_topic_of,
     time_of_ms,
 )
 

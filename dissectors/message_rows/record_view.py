@@ -15,13 +15,8 @@ from mypy_extensions import i64
 from ..remoting.messages.message import StoredMessage
 from ..remoting.messages.properties import encode_properties
 from ..remoting.messages.whole_record import OFFSET_AT, RIGHT, UNKNOWN, WRONG, WholeRecord
-from .seen_exchange import (
-    deliver_time_of,
-    names_itself,
-    number_of,
-    original_topic_of,
-    popped_topic_of,
-)
+from ..remoting.topic_names import names_itself, original_topic_of
+from .seen_exchange import deliver_time_of, number_of, popped_topic_of
 
 _KEYS: Final[i64] = int.from_bytes(b"KEYS", "big")
 _TAGS: Final[i64] = int.from_bytes(b"TAGS", "big")

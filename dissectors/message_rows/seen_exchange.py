@@ -12,28 +12,12 @@ from ..foreign import integer_of
 from ..remoting.ids.message_ids import physical_offset_of
 from ..remoting.ids.pop_receipts import decode_pop_receipt
 from ..remoting.messages.message import StoredMessage
-from ..remoting.topic_names import (
-    HALF_TOPIC,
-    LITE_PREFIX,
-    OP_HALF_TOPIC,
-    RETRY_PREFIX,
-    ROCKSDB_HALF_TOPIC,
-    ROCKSDB_OP_HALF_TOPIC,
-    SCHEDULE_TOPIC,
-    TIMER_TOPIC,
-)
+from ..remoting.topic_names import LITE_PREFIX
 from ..rows.record import ExchangeRecord
 
 MILLI: Final = 1_000_000
 """nanoseconds per millisecond"""
 LAST_MS: Final = (1 << 63) // MILLI - 1
-_WAITING_TOPICS: Final = frozenset(
-    (
-        *(SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC, OP_HALF_TOPIC),
-        *(ROCKSDB_HALF_TOPIC, ROCKSDB_OP_HALF_TOPIC),
-    )
-)
-"""topics whose name does not contain the original topic"""
 
 
 class SeenExchange(NamedTuple):
@@ -132,42 +116,6 @@ def time_of_ms(ms: int | None) -> int | None:
 def commit_log_offset_of(offset_msg_id: str | None) -> int | None:
     """Return the commit log offset in a broker's message id."""
     return physical_offset_of(offset_msg_id) if offset_msg_id else None
-
-
-def original_topic_of(topic: str | None, properties: dict[str, str]) -> str | None:
-    """Return the original topic of a message, or None if unknown."""
-    if not topic:
-        return None
-    if names_itself(topic):
-        return topic
-    property_topic = properties.get("RETRY_TOPIC") or properties.get("DLQ_ORIGIN_TOPIC")
-    if property_topic:
-        return property_topic
-    real_topic = properties.get("REAL_TOPIC")
-    if real_topic and real_topic != topic:
-        return original_topic_of_name(real_topic)
-    return original_topic_of_name(topic)
-
-
-def names_itself(topic: str) -> bool:
-    """Return whether a topic is its own original topic."""
-    return not topic.startswith("%") and topic not in _WAITING_TOPICS
-
-
-def original_topic_of_name(topic: str | None, group: str | None = None) -> str | None:
-    """Return the original topic from a topic name alone; for POP retry topics, from the part
-    after `group`.
-    """
-    if not topic or topic in _WAITING_TOPICS:
-        return None
-    if not topic.startswith("%"):
-        return topic
-    if not topic.startswith(RETRY_PREFIX):
-        return None
-    rest = topic[len(RETRY_PREFIX) :]
-    if group and rest.startswith(group) and rest[len(group) : len(group) + 1] in ("_", "+"):
-        return rest[len(group) + 1 :] or None
-    return rest.partition("+")[2] or None
 
 
 def popped_topic_of(topic: str, receipt_text: str | None, group: str | None) -> str | None:

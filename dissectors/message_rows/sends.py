@@ -13,6 +13,7 @@ from ..remoting.messages.batch import BatchItem, decode_batch
 from ..remoting.messages.message import StoredMessage
 from ..remoting.messages.properties import decode_properties
 from ..remoting.send_fields import V1, send_fields_of
+from ..remoting.topic_names import original_topic_of
 from ..rows.message_record import DELIVERED
 from .message_writer import event_of
 from .seen_exchange import (
@@ -23,7 +24,6 @@ from .seen_exchange import (
     commit_log_offset_of,
     deliver_time_of,
     number_of,
-    original_topic_of,
     time_of_ms,
 )
 

@@ -71,6 +71,15 @@ SYSTEM_TOPICS: Final = NOT_FOR_SENDS | {
 }
 """Java's list of system topics, besides those with `SYSTEM_PREFIX`."""
 _INTERNAL_PREFIXES: Final = (SYSTEM_PREFIX, SYSTEM_PREFIX.upper(), LMQ_PREFIX)
+_WAITING_TOPICS: Final = frozenset(
+    (
+        *(SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC, OP_HALF_TOPIC),
+        *(ROCKSDB_HALF_TOPIC, ROCKSDB_OP_HALF_TOPIC),
+    )
+)
+"""topics whose name does not contain the original topic"""
+UNUSUAL_STARTS: Final = frozenset(map(ord, ("%", *(topic[0] for topic in _WAITING_TOPICS))))
+"""first characters of topics that may not be their own original topic"""
 PROXY_HEARTBEATS: Final = "DefaultHeartBeatSyncerTopic"
 """synchronises client data between proxies"""
 
@@ -95,3 +104,39 @@ def is_group_topic(topic: str) -> bool:
 def is_trace_topic(topic: str) -> bool:
     """Return whether a topic is a default trace topic."""
     return topic == TRACE_TOPIC or topic.startswith(TRACE_DATA_PREFIX)
+
+
+def original_topic_of(topic: str | None, properties: dict[str, str]) -> str | None:
+    """Return the original topic of a message, or None if unknown."""
+    if not topic:
+        return None
+    if names_itself(topic):
+        return topic
+    property_topic = properties.get("RETRY_TOPIC") or properties.get("DLQ_ORIGIN_TOPIC")
+    if property_topic:
+        return property_topic
+    real_topic = properties.get("REAL_TOPIC")
+    if real_topic and real_topic != topic:
+        return original_topic_of_name(real_topic)
+    return original_topic_of_name(topic)
+
+
+def names_itself(topic: str) -> bool:
+    """Return whether a topic is its own original topic."""
+    return not topic.startswith("%") and topic not in _WAITING_TOPICS
+
+
+def original_topic_of_name(topic: str | None, group: str | None = None) -> str | None:
+    """Return the original topic from a topic name alone; for POP retry topics, from the part
+    after `group`.
+    """
+    if not topic or topic in _WAITING_TOPICS:
+        return None
+    if not topic.startswith("%"):
+        return topic
+    if not topic.startswith(RETRY_PREFIX):
+        return None
+    rest = topic[len(RETRY_PREFIX) :]
+    if group and rest.startswith(group) and rest[len(group) : len(group) + 1] in ("_", "+"):
+        return rest[len(group) + 1 :] or None
+    return rest.partition("+")[2] or None

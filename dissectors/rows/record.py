@@ -6,13 +6,15 @@ the ``--where`` filter, and ``docs/decoded-log.md`` follow from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Final
 
 import msgspec
 
 from ..remoting.code_sets import SENDS
 from ..remoting.ids.message_ids import key_time_of
+from ..remoting.row_facts.names import CLIENT, fact_in
+from ..remoting.topic_names import original_topic_of_name
 from .column import Description, columns_of
 from .outcome import ANSWERED, ONEWAY, ORPHAN, STATUSES, UNANSWERED, outcome_class_of
 
@@ -235,6 +237,22 @@ class ExchangeRecord(msgspec.Struct, gc=False):
             type="time",
         ),
     ] = None
+    client_id: Annotated[
+        str | None,
+        Description(
+            "client id that the request contains",
+            "body of a heartbeat, and of a lock of queues; ext field `clientID`; gRPC: metadata",
+        ),
+    ] = None
+    original_topic: Annotated[
+        str | None,
+        Description(
+            "topic that the producer sent the message to; null: unknown, such as for the retry"
+            " topic of a group",
+            "`topic`; of a retry topic: properties `RETRY_TOPIC`, `DLQ_ORIGIN_TOPIC`,"
+            " `REAL_TOPIC`, and the name of a POP retry topic",
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         # Rows of older logs, and of our own sends, lack these.
@@ -245,6 +263,10 @@ class ExchangeRecord(msgspec.Struct, gc=False):
         if self.key_time is None and self.request_time is not None:
             time = _key_time_of(self.request_code, self.unique_key, self.request_time // 1000)
             self.key_time = None if time is None else time * 1000
+        if self.client_id is None and self.facts:
+            self.client_id = _client_id_of(self.facts)
+        if self.original_topic is None and self.topic is not None:
+            self.original_topic = original_topic_of_name(self.topic, self.group)
 
 
 def _key_time_of(
@@ -256,9 +278,16 @@ def _key_time_of(
     return key_time_of(unique_key, request_us)
 
 
+def _client_id_of(facts: Sequence[str] | None) -> str | None:
+    """Return the column `client_id` of an older log, which has it among the facts."""
+    return fact_in(facts or (), CLIENT)
+
+
 DERIVED: Final[Mapping[str, tuple[Callable[..., object], tuple[str, ...]]]] = {
     "outcome_class": (outcome_class_of, ("status", "request_name", "response_name", "topic")),
     "key_time": (_key_time_of, ("request_code", "unique_key", "request_time")),
+    "client_id": (_client_id_of, ("facts",)),
+    "original_topic": (original_topic_of_name, ("topic", "group")),
 }
 """derived column -> its function and source columns; times are in µs; older logs lack these"""
 

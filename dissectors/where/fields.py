@@ -76,8 +76,8 @@ def _end(endpoint: object) -> object:
     return [host_of(endpoint), endpoint] if isinstance(endpoint, str) else []
 
 
-def _broker(name: object, server_address: object) -> object:
-    ends = [host_of(server_address), server_address] if isinstance(server_address, str) else []
+def _named_end(name: object, endpoint: object) -> object:
+    ends = [host_of(endpoint), endpoint] if isinstance(endpoint, str) else []
     return [name, *ends] if isinstance(name, str) else ends
 
 
@@ -102,9 +102,9 @@ ALIASES: tuple[Alias, ...] = (
     Alias("body", "`body_bytes`", ("body_bytes",)),
     Alias("note", "`remark`", ("remark",)),
     Alias("broker", "`broker_name`, and the server's address with and without port",
-          ("broker_name", "server_address"), _broker, "list"),
-    Alias("client", "the client's address with and without port",
-          ("client_address",), _end, "list"),
+          ("broker_name", "server_address"), _named_end, "list"),
+    Alias("client", "client id, and the client's address with and without port",
+          ("client_id", "client_address"), _named_end, "list"),
     Alias("server", "the server's address with and without port",
           ("server_address",), _end, "list"),
     Alias("ip", "addresses of both ends, without port",

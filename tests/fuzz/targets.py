@@ -93,7 +93,7 @@ def body(data: bytes) -> None:
         bodies.response_body_facts(data[2:]),
         bodies.message_facts(data[2:]),
     ):
-        assert len(facts) <= names.MAX_FACTS
+        assert len(facts) <= names.MAX_FACTS + 1  # and the client id
         assert all(len(one) < names.MAX_VALUE + 32 for one in facts)
         for read in _READERS:
             read(facts)

@@ -24,7 +24,8 @@ from .values import objects_in, text_in
 
 def heartbeat_facts(value: dict[str, object]) -> list[str]:
     """Return the facts in the body of a heartbeat."""
-    facts = present_facts((CLIENT, text_in(value.get("clientID"))))
+    client = present_facts((CLIENT, text_in(value.get("clientID"))))
+    facts: list[str] = []
     for group in objects_in(value.get("producerDataSet")):
         if name := text_in(group.get("groupName")):
             facts.append(fact(PRODUCER, name))
@@ -42,7 +43,7 @@ def heartbeat_facts(value: dict[str, object]) -> list[str]:
             type_ = text_in(subscription.get("expressionType")) or "TAG"
             expression = text_in(subscription.get("subString")) or "*"
             facts.append(fact(SUBSCRIPTION, f"{name} {topic} {type_} {expression}"))
-    return facts[:MAX_FACTS]
+    return client + facts[:MAX_FACTS]
 
 
 class AnnouncedSubscription(NamedTuple):

@@ -22,6 +22,7 @@ class FactKind(NamedTuple):
 
 
 CLIENT: Final = "client"
+"""client id: the column `client_id`; older logs have it among the facts"""
 CONSUMER: Final = "consumer"
 PRODUCER: Final = "producer"
 SUBSCRIPTION: Final = "subscription"
@@ -65,7 +66,6 @@ SERVER_VERSION: Final = "server_version"
 FAULT: Final = "fault"
 
 FACTS: Final = (
-    FactKind(CLIENT, "client id", "heartbeat: body; ext field `clientID`; lock of queues: body"),
     FactKind(CONSUMER, "`TYPE MODEL GROUP` of a consumer group", "heartbeat: body"),
     FactKind(PRODUCER, "a producer group", "heartbeat: body"),
     FactKind(

@@ -48,10 +48,23 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def older(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same as a program before these columns wrote it."""
-    table = pyarrow.parquet.read_table(log).drop_columns([*DERIVED])
+    table = _older(pyarrow.parquet.read_table(log))
     path = tmp_path_factory.mktemp("older") / "older.parquet"
     pyarrow.parquet.write_table(table, path)
     return path
+
+
+def _older(table: pyarrow.Table) -> pyarrow.Table:
+    """Return rows as they were before these columns; the client id was among the facts."""
+    facts = [
+        [f"client={client}", *texts] if client is not None else texts
+        for client, texts in zip(
+            table.column("client_id").to_pylist(), table.column("facts").to_pylist(), strict=True
+        )
+    ]
+    place = table.column_names.index("facts")
+    with_clients = pyarrow.array(facts, table.schema.field(place).type)
+    return table.set_column(place, "facts", with_clients).drop_columns([*DERIVED])
 
 
 def _derived(table: pyarrow.Table) -> Rows:
@@ -69,6 +82,7 @@ def _plain(moment: Any) -> object:
 def expected(log: Path) -> Rows:
     rows = _derived(pyarrow.parquet.read_table(log))
     assert len({row["outcome_class"] for row in rows}) > 3
+    assert len({row["client_id"] for row in rows}) > 3
     assert 10 < sum(row["key_time"] is not None for row in rows) < len(rows)
     return rows
 
@@ -83,6 +97,8 @@ def test_rows_in_this_process(older: Path, expected: Rows) -> None:
     rows = [row for batch in exchange_rows(given) for row in batch]
     rows.sort(key=lambda row: (row.conversation, row.opaque, row.request_time or 0))
     assert [row.outcome_class for row in rows] == [one["outcome_class"] for one in expected]
+    assert [row.client_id for row in rows] == [one["client_id"] for one in expected]
+    assert [row.original_topic for row in rows] == [one["original_topic"] for one in expected]
     assert sum(row.key_time is not None for row in rows) == sum(
         one["key_time"] is not None for one in expected
     )
@@ -106,7 +122,7 @@ def test_files_that_duckdb_reads(mixed: list[str], expected: Rows) -> None:
 
 
 def test_json_lines(log: Path, expected: Rows, tmp_path: Path) -> None:
-    table = pyarrow.parquet.read_table(log).drop_columns([*DERIVED])
+    table = _older(pyarrow.parquet.read_table(log))
     path = tmp_path / "older.jsonl"
     with path.open("w") as out:
         for row in table.to_pylist():

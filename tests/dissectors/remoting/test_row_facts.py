@@ -262,7 +262,7 @@ def test_all_facts_of_the_document_are_written_by_something() -> None:
     ]
     injected = {names.FAULT}  # by the proxy; tests of it see that it is read back
     found = {one.partition("=")[0] for one in written}
-    assert found | injected == {one.name for one in FACTS}
+    assert found | injected == {one.name for one in FACTS} | {names.CLIENT}  # a column of the row
 
 
 @pytest.mark.parametrize(("flags", "held"), [("2", "15000"), ("3", "15000"), ("1", "0"), ("", "0")])
@@ -317,7 +317,7 @@ def test_of_credentials_only_the_account_of_a_refused_client_is_named() -> None:
 # -- bounds ---------------------------------------------------------------------------------------
 
 
-def bounded(facts: Sequence[str], most: int = MAX_FACTS) -> bool:
+def bounded(facts: Sequence[str], most: int = MAX_FACTS + 1) -> bool:  # and the client id
     longest = max(len(one.name) for one in FACTS) + 1 + MAX_VALUE
     return len(facts) <= most and all(len(one) <= longest for one in facts)
 
@@ -356,7 +356,7 @@ def test_many_parts_of_a_body_give_bounded_facts() -> None:
     heart = json.dumps(value)
     assert len(heart) < MAX_BODY
     assert bounded(request_body_facts(HEARTBEAT, heart.encode()))
-    assert len(request_body_facts(HEARTBEAT, heart.encode())) == MAX_FACTS
+    assert len(request_body_facts(HEARTBEAT, heart.encode())) == 1 + MAX_FACTS
 
     addresses = {str(number): f"10.0.0.1:{number}" for number in range(300)}
     brokers = [{"brokerName": f"b{number}", "brokerAddrs": addresses} for number in range(20)]
@@ -435,7 +435,7 @@ def test_any_bytes(body: bytes) -> None:
 def read_back(facts: list[str]) -> None:
     """All facts are declared and bounded, and what reads them takes them."""
     assert bounded(facts)
-    assert {one.partition("=")[0] for one in facts} <= {one.name for one in FACTS}
+    assert {one.partition("=")[0] for one in facts} <= {names.CLIENT, *(one.name for one in FACTS)}
     for one in routed_brokers_in(facts):
         assert one.perm is None or -(1 << 31) <= one.perm < 1 << 31
     assert len(routed_brokers_in(facts)) == len(facts_in(facts, names.ROUTE))

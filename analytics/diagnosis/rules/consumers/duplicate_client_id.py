@@ -8,7 +8,7 @@ from typing import Final
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.group_names import INNER_PRODUCER, TRACER_PREFIX
 from dissectors.remoting.row_facts.heartbeats import consumers_in
-from dissectors.remoting.row_facts.names import CLIENT, MEMBER, PRODUCER, fact_in, facts_in
+from dissectors.remoting.row_facts.names import MEMBER, PRODUCER, facts_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
@@ -68,7 +68,7 @@ class _Fold(Fold):
             self._take_members(row)
 
     def _take_heartbeat(self, row: ExchangeRecord, place: _Place) -> None:
-        client = fact_in(row.facts, CLIENT)
+        client = row.client_id
         if client is None:
             return
         places = self.ids.setdefault(client, {})

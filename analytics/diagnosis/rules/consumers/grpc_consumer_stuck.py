@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.grpc.names import OK, TELEMETRY
-from dissectors.remoting.row_facts.names import CLIENT, CLIENT_TYPE, fact_in
+from dissectors.remoting.row_facts.names import CLIENT_TYPE, fact_in
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import left_at
 from dissectors.rows.conversation_record import ConversationRecord
@@ -129,7 +129,7 @@ class _Fold(Fold):
         self._connections: dict[tuple[str, int], ConversationRecord] = {}
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        client = fact_in(row.facts, CLIENT)
+        client = row.client_id
         if client is None:
             return
         client_state = self._clients.get(client)
@@ -149,7 +149,7 @@ class _Fold(Fold):
         receiving: set[str | None] = set()
         for row in self.pending:
             kept = receiving if row.request_name in RECEIVE_CALLS else querying
-            kept.add(fact_in(row.facts, CLIENT))
+            kept.add(row.client_id)
         for client, state in sorted(self._clients.items()):
             if state.asked:
                 if client not in receiving:

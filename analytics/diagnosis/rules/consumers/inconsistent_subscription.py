@@ -14,7 +14,7 @@ from dissectors.remoting.row_facts.heartbeats import (
     consumers_in,
     subscriptions_in,
 )
-from dissectors.remoting.row_facts.names import CLIENT, MAX_FACTS, fact_in
+from dissectors.remoting.row_facts.names import MAX_FACTS
 from dissectors.remoting.topic_names import RETRY_PREFIX
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
@@ -105,9 +105,8 @@ class SubscriptionFold(Fold):
             self._take_settings(row)
             return
         if row.request_code == STOPS:
-            client = fact_in(row.facts, CLIENT)
-            if client is not None:
-                self.take_stop(client, time_of(row))
+            if row.client_id is not None:
+                self.take_stop(row.client_id, time_of(row))
             return
         where = (row.group or "", row.topic or "", row.client_address, row.response_code or 0)
         tally = self.refused.get(where)
@@ -138,21 +137,26 @@ class SubscriptionFold(Fold):
         return min((end for end in ends if end >= seen.last), default=seen.last)
 
     def _take_heartbeat(self, row: ExchangeRecord) -> None:
-        self.take_announced(row.facts, row.client_address, lambda what: asked(row, what))
+        self.take_announced(
+            row.client_id, row.facts, row.client_address, lambda what: asked(row, what)
+        )
 
     def _take_settings(self, row: ExchangeRecord) -> None:
         """Add the settings of a gRPC consumer."""
-        client = fact_in(row.facts, CLIENT)
+        client = row.client_id
         if client is not None and row.group is not None and len(row.facts) < MAX_FACTS:
             self._take_forms(
                 client, row.group, CLUSTERING, row.facts, row.client_address, partial(asked, row)
             )
 
     def take_announced(
-        self, facts: Sequence[str], endpoint: str, evidence: Callable[[str], Evidence]
+        self,
+        client: str | None,
+        facts: Sequence[str],
+        endpoint: str,
+        evidence: Callable[[str], Evidence],
     ) -> None:
         """Add the facts of a heartbeat; `evidence` receives its description."""
-        client = fact_in(facts, CLIENT)
         if client is None or len(facts) >= MAX_FACTS:
             return
         for group in consumers_in(facts):

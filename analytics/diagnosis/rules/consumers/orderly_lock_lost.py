@@ -8,7 +8,6 @@ from typing import Final
 from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.names import (
-    CLIENT,
     GROUP,
     QUEUES_LOCKED,
     QUEUES_REQUESTED,
@@ -59,7 +58,7 @@ class _Fold(Fold):
         wanted, got = number_in(facts, QUEUES_REQUESTED), number_in(facts, QUEUES_LOCKED)
         if wanted is None or got is None or wanted < 0 or got < 0:
             return
-        name = fact_in(facts, CLIENT) or row.client_address
+        name = row.client_id or row.client_address
         client = self.clients.get(name)
         if client is None:
             if len(self.clients) >= MAX_CLIENTS:

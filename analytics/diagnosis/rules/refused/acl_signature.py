@@ -11,7 +11,7 @@ from dissectors.endpoint import host_of
 from dissectors.quantities import counted
 from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.group_names import INNER_PRODUCER
-from dissectors.remoting.row_facts.names import ACCOUNT, CLIENT, fact_in
+from dissectors.remoting.row_facts.names import ACCOUNT, fact_in
 from dissectors.remoting.topic_names import PROXY_HEARTBEATS
 from dissectors.rows.record import ExchangeRecord
 
@@ -139,7 +139,7 @@ def _is_loopback(host: str) -> bool:
 
 class _Fold(Refusals):
     def take(self, row: ExchangeRecord) -> None:
-        self.note_name(_CLIENT, fact_in(row.facts, CLIENT))
+        self.note_name(_CLIENT, row.client_id)
         self.note_name(_ACCOUNT, fact_in(row.facts, ACCOUNT))
         self.note_name(_SHOWN, row.remark)
 
