@@ -59,7 +59,7 @@ def row_of_commit(seen: SeenExchange, offset: int | None, event: str) -> Message
     row = seen.row
     facts = Facts(
         row.topic,
-        original_topic_of_name(row.topic, row.group),
+        row.original_topic,
         row.queue_id,
         offset,
         BEFORE,
@@ -89,7 +89,7 @@ def _popped(seen: SeenExchange) -> Facts:
     lite = seen.fields.get("liteTopic")
     return Facts(
         lite_queue_of(row.topic, lite) if row.topic and lite else row.topic,
-        original_topic_of_name(row.topic, row.group),
+        row.original_topic,
         row.queue_id,
         number_of(seen.fields.get("offset")),
         consumer_group=row.group,
@@ -154,7 +154,7 @@ def rows_of_transaction_end(seen: SeenExchange) -> Iterator[MessageEvent]:
     decision = transaction_of(number_of(fields.get("commitOrRollback")) or 0)
     facts = Facts(
         row.topic,
-        original_topic_of_name(row.topic),
+        row.original_topic,
         producer_group=row.group,
         unique_key=fields.get("msgId") or fields.get("transactionId") or None,
         commit_log_offset=number_of(fields.get("commitLogOffset")),
@@ -169,7 +169,7 @@ def rows_of_recall(seen: SeenExchange) -> Iterator[MessageEvent]:
     handle = decode_recall_handle(fields.get("recallHandle") or "")
     facts = Facts(
         row.topic,
-        original_topic_of_name(row.topic),
+        row.original_topic,
         producer_group=row.group,
         unique_key=(handle.unique_key if handle is not None else None)
         or seen.answered.get("msgId"),

@@ -55,6 +55,15 @@ def test_what_went_wrong() -> None:
     assert found("ip == '::1'", client_address="[::1]:40000")
 
 
+def test_a_client_is_found_by_its_id_and_by_its_address() -> None:
+    for name in ("10.0.0.5@shop", "10.0.0.5", "10.0.0.5:40000"):
+        assert found(
+            f"client == {name}", client_id="10.0.0.5@shop", client_address="10.0.0.5:40000"
+        )
+    assert found("client_id ~ @shop$", client_id="10.0.0.5@shop")
+    assert not found("client ~ @shop$ or has client_id")
+
+
 def test_each_name_stands_once() -> None:
     names = [*(column.name for column in COLUMNS), *(alias.name for alias in ALIASES)]
     assert len(set(names)) == len(names)
