@@ -174,7 +174,10 @@ class ExchangeWriter:
         else:
             sink.text("outcome_class", self._outcome_of(exchange))
         self._write_key_time(request)
-        sink.text("client_id", self._client_id)
+        if self._client_id is None:
+            sink.null("client_id")
+        else:
+            sink.text("client_id", self._client_id)
         self._write_original_topic(request)
         sink.end()
 
