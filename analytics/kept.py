@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from .errors import ReportError
 from .schema import Described, arrow_rows
-from .sql.engine import OfGroup, OfGroups, SqlEngine
+from .sql.engine import OfBatches, OfGroup, OfGroups, SqlEngine
 from .sql.expressions import text
 from .sql.relation import Relation
 from .sql.windows import base_of, with_window
@@ -105,6 +105,17 @@ class Kept:
     ) -> Relation:
         """Return the result of `make` for the groups of rows, computed now."""
         return self._noted(self.engine.by_group(relation, key, make, columns), share)
+
+    def folded(
+        self,
+        relation: Relation,
+        key: str,
+        fold: OfBatches,
+        columns: Sequence[Described],
+        share: str = OWN,
+    ) -> Relation:
+        """Return the result of `fold` for all rows, once or for some groups each, computed now."""
+        return self._noted(self.engine.folded(relation, key, fold, columns), share)
 
     def by_groups(
         self,

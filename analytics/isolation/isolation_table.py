@@ -7,8 +7,10 @@ attempts yields all of them. A window still open when the producer was last seen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,9 +22,8 @@ from ..report import TableColumn
 from ..schema import arrow_rows
 from ..sends import attempts
 from ..sends.attempt_table import process_name_of
-from ..sql.engine import with_codes
-from .isolation_input import WHO, OneProducer, producers_in
-from .producer_attempts import ProducerAttempts
+from ..sql.engine import OfBatches
+from .isolation_input import WHO, OneProducer, Part, producers_of
 from .strategy_replay import (
     ALL_ISOLATED,
     BROKEN,
@@ -30,10 +31,11 @@ from .strategy_replay import (
     NOT_IN_FORCE,
     OFF,
     REASONS,
-    Replay,
+    StrategyReplay,
+    Violations,
     Window,
     absence_of,
-    replayed,
+    elsewhere_since,
 )
 from .strategy_verdict import Verdict, verdict_of
 
@@ -208,6 +210,8 @@ FOLDED_COLUMNS: tuple[TableColumn, ...] = (
 
 MOST_SENDS = 1000
 """Most listed attempts of a producer to send to isolated brokers; all are counted."""
+_ROWS = 20_000
+"""Rows of one table of results."""
 _NO_FAILURE = frozenset((attempts.STORED, attempts.ONEWAY, attempts.UNKNOWN))
 
 IsolationRow = dict[str, object]
@@ -239,17 +243,16 @@ class Assumed:
         )
 
 
-def isolation_rows(assumed: Assumed) -> Callable[[pyarrow.Table], pyarrow.Table]:
+def isolation_rows(assumed: Assumed) -> OfBatches:
     """Return the function that computes the rows of all tables for some producers' attempts.
 
     It is called with all attempts of one producer or several, in any order.
     """
 
-    def rows(table: pyarrow.Table) -> pyarrow.Table:
-        coded = with_codes(table)
-        del table
-        of_all = [r for producer in producers_in(coded) for r in _Rows(producer, assumed).rows()]
-        return arrow_rows(of_all, FOLDED_COLUMNS)
+    def rows(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        of_all = chain.from_iterable(_Rows(one, assumed).rows() for one in producers_of(batches))
+        while some := list(islice(of_all, _ROWS)):
+            yield from arrow_rows(some, FOLDED_COLUMNS).to_batches()
 
     return rows
 
@@ -258,29 +261,100 @@ class _Rows:
     """The rows of one producer."""
 
     def __init__(self, one: OneProducer, assumed: Assumed) -> None:
-        self._one = one
-        self._producer = producer = one.attempts
-        self._who: IsolationRow = {name: self._first(name) for name in WHO}
+        self._gone = one.gone
+        self._brokers = one.brokers
+        parts = iter(one.parts)
+        part = next(parts)
+        first = {name: part.value(name, 0) for name in (*WHO, "version_name", "language", "gone")}
+        self._who: IsolationRow = {name: first[name] for name in WHO}
         digits = self._who["process"]
         self._who["process"] = process_name_of(None if digits is None else str(digits))
-        self._version_name = self._first("version_name")
+        self._version_name = first["version_name"]
+        self._language = None if first["language"] is None else str(first["language"])
+        self._has_connections = first["gone"] is not None
         version = ordinal_of(str(self._version_name)) if self._version_name else None
-        self._language = self._first("language")
         settings = assumed.settings_of(version)
-        self._replay = replayed(producer, settings)
-        self._others = {
-            name: self._replay if name == settings.generation else _other(producer, name)
+        self._replays = {
+            name: StrategyReplay(settings if name == settings.generation else FaultSettings(name))
             for name in GENERATIONS
         }
-        language = None if self._language is None else str(self._language)
-        self._gone = one.gone
-        self._unreachable = ", ".join(sorted({gone.broker for gone in one.gone})) or None
-        self._verdict: Verdict = verdict_of(
-            self._replay, self._others.items(), language, assumed.enabled, self._unreachable
+        self._own = self._replays[settings.generation]
+        self._moved_failed: Counter[str] = Counter()
+        """failures that a generation would have avoided"""
+        self._first = self._last = int(part.attempts.begin[0])
+        self._attempts, self._failures, self._to_isolated = (
+            np.zeros(len(self._brokers), dtype=np.int64) for _ in range(3)
         )
-        self._last = int(max(producer.begin.max(), producer.end.max()))
-        self._span = max(self._last - int(producer.begin[0]), 1)
-        self._failed = (producer.outcome.codes >= 0) & ~producer.outcome.among(_NO_FAILURE)
+        """by broker"""
+        self._used = np.full(len(self._brokers), -1, dtype=np.int64)
+        """begin of the last attempt at each broker"""
+        self._elsewhere: dict[str, tuple[Window, int]] = {}
+        """broker -> its last window, and the attempts elsewhere after it"""
+        self._openings: list[IsolationRow] = []
+        """of each window, the attempt that began it"""
+        self._inside: list[int] = []
+        """of each window, its attempts at the broker"""
+        self._listed: list[tuple[IsolationRow, int, str]] = []
+        """attempts at isolated brokers, each with the number of its window and the reason"""
+        while True:
+            self._add(part)
+            following = next(parts, None)
+            if following is None:
+                break
+            part = following
+        self._replay = self._own.result()
+        self._others = {
+            name: self._replay if replay is self._own else replay.result()
+            for name, replay in self._replays.items()
+        }
+        self._unreachable = ", ".join(sorted({gone.broker for gone in self._gone})) or None
+        others = [(name, self._others[name]) for name in GENERATIONS]
+        self._verdict: Verdict = verdict_of(
+            self._replay, others, self._language, assumed.enabled, self._unreachable
+        )
+        self._span = max(self._last - self._first, 1)
+
+    def _add(self, part: Part) -> None:
+        """Add a part of the attempts."""
+        sent, judged = part.attempts, part.judged
+        failed = (sent.outcome.codes >= 0) & ~sent.outcome.among(_NO_FAILURE)
+        count = len(self._brokers)
+        self._attempts += np.bincount(sent.broker.codes[judged], minlength=count)
+        self._failures += np.bincount(sent.broker.codes[judged & failed], minlength=count)
+        np.maximum.at(self._used, sent.broker.codes, sent.begin)
+        self._last = max(self._last, int(sent.begin.max()), int(sent.end.max()))
+        for name, replay in self._replays.items():
+            violations = replay.add(sent, part.due, judged)
+            self._moved_failed[name] += int(failed[violations.because(BROKEN)].sum())
+            if replay is self._own:
+                self._note(part, violations)
+        for broker, (window, elsewhere) in self._elsewhere.items():
+            more = int((elsewhere_since(sent, window) & judged).sum())
+            self._elsewhere[broker] = window, elsewhere + more
+
+    def _note(self, part: Part, violations: Violations) -> None:
+        """Note the windows that a part opened, and its attempts at isolated brokers."""
+        windows = self._own.windows
+        for window in windows[len(self._openings) :]:
+            self._openings.append(_seen(part, window.attempt))
+            self._inside.append(0)
+            self._elsewhere[window.broker] = window, 0
+        for number, times in zip(*np.unique(violations.window, return_counts=True), strict=True):
+            self._inside[number] += int(times)
+        codes = part.attempts.broker.codes[violations.attempt]
+        self._to_isolated += np.bincount(codes, minlength=len(self._brokers))
+        most = MOST_SENDS - len(self._listed)
+        columns = (violations.attempt, violations.window, violations.why)
+        for index, number, why in zip(*(column[:most].tolist() for column in columns), strict=True):
+            row = {
+                **_seen(part, index),
+                "broker": windows[number].broker,
+                "time": int(part.attempts.begin[index]),
+                "topic": part.attempts.topic[index],
+                "attempt": part.value("attempt", index),
+                "outcome": part.attempts.outcome[index],
+            }
+            self._listed.append((row, number, REASONS[why]))
 
     def rows(self) -> Iterator[IsolationRow]:
         """Return the rows of all tables."""
@@ -288,55 +362,44 @@ class _Rows:
             (PRODUCER, self._producers()),
             (WINDOW, self._windows()),
             (SEND, self._sends()),
-            (BROKER, self._brokers()),
+            (BROKER, self._broker_rows()),
             (SETTING, self._settings()),
         )
         for kind, table_rows in kinds:
             for row in table_rows:
                 yield {KIND.name: kind, **self._who, "strategy": self._verdict.state, **row}
 
-    def _first(self, name: str) -> object:
-        return self._one.value(name, 0)
-
-    def _connects_failed(self) -> int | None:
-        known = self._first("gone") is not None
-        return sum(outage.connects for outage in self._gone) if known else None
-
-    def _seen(self, index: int) -> IsolationRow:
-        names = (_KEY.name, "capture", "request_packet")
-        return {name: self._one.value(name, index) for name in names}
-
     def _clipped(self, window: Window) -> int:
         return max(min(window.end, self._last) - window.start, 0)
 
     def _producers(self) -> Iterator[IsolationRow]:
-        replay, producer = self._replay, self._producer
+        replay = self._replay
+        connects = sum(outage.connects for outage in self._gone)
         yield {
             "language": self._language,
             "version_name": self._version_name,
             "generation": replay.settings.generation,
             "reason": self._verdict.reason,
-            "brokers": len(producer.broker.names),
-            "attempts": len(producer),
-            "failures": int(self._failed.sum()),
+            "brokers": len(self._brokers),
+            "attempts": int(self._attempts.sum()),
+            "failures": int(self._failures.sum()),
             "windows": len(replay.windows),
             "isolated_us": sum(map(self._clipped, replay.windows)),
             "avoided": replay.avoided,
-            "to_isolated": len(replay.violations),
+            "to_isolated": replay.counts.total(),
             "not_followed": replay.broken,
-            "no_better": len(replay.violations.because(ALL_ISOLATED)),
-            "connects_failed": self._connects_failed(),
+            "no_better": replay.counts[ALL_ISOLATED],
+            "connects_failed": connects if self._has_connections else None,
             "unreachable": self._unreachable,
-            "first_time": int(producer.begin[0]),
+            "first_time": self._first,
             "last_time": self._last,
         }
 
     def _windows(self) -> Iterator[IsolationRow]:
-        windows = self._replay.windows
-        inside = np.bincount(self._replay.violations.window, minlength=len(windows))
-        for window, count in zip(windows, inside.tolist(), strict=True):
+        each = zip(self._replay.windows, self._openings, self._inside, strict=True)
+        for window, opening, count in each:
             yield {
-                **self._seen(window.attempt),
+                **opening,
                 "broker": window.broker,
                 "start": window.start,
                 "end": window.end,
@@ -350,58 +413,42 @@ class _Rows:
             }
 
     def _sends(self) -> Iterator[IsolationRow]:
-        violations = self._replay.violations
-        columns = (violations.attempt, violations.window, violations.why)
-        listed = zip(*(column[:MOST_SENDS].tolist() for column in columns), strict=True)
-        for index, number, why in listed:
+        for row, number, why in self._listed:
             window = self._replay.windows[number]
-            yield {
-                **self._seen(index),
-                "broker": window.broker,
-                "time": int(self._producer.begin[index]),
-                "topic": self._producer.topic[index],
-                "attempt": self._one.value("attempt", index),
-                "outcome": self._producer.outcome[index],
-                "why": self._why(REASONS[why]),
-                "window_start": window.start,
-                "window_end": window.end,
-            }
+            times = {"window_start": window.start, "window_end": window.end}
+            yield {**row, "why": self._why(why), **times}
 
     def _why(self, reason: str) -> str:
         """Return why an attempt went to an isolated broker: a strategy that is off forbids none."""
         is_off = self._verdict.state in (NO_STRATEGY, OFF)
         return NOT_IN_FORCE if is_off and reason == BROKEN else reason
 
-    def _brokers(self) -> Iterator[IsolationRow]:
-        producer = self._producer
-        inside = np.bincount(
-            producer.broker.codes[self._replay.violations.attempt],
-            minlength=len(producer.broker.names),
-        )
-        for code, name in enumerate(producer.broker.names):
-            here = producer.broker.codes == code
+    def _broker_rows(self) -> Iterator[IsolationRow]:
+        attempts_made = int(self._attempts.sum())
+        for code, name in enumerate(self._brokers):
             windows = [window for window in self._replay.windows if window.broker == name]
             isolated = sum(map(self._clipped, windows))
             yield {
                 "broker": name,
-                "attempts": int(here.sum()),
-                "attempts_share": float(here.sum()) / len(producer),
-                "failures": int((here & self._failed).sum()),
+                "attempts": int(self._attempts[code]),
+                "attempts_share": float(self._attempts[code]) / attempts_made,
+                "failures": int(self._failures[code]),
                 "windows": len(windows),
                 "isolated_us": isolated,
                 "isolated_share": min(isolated / self._span, 1.0),
-                "to_isolated": int(inside[code]),
-                **(self._absence(windows[-1]) if windows else {}),
+                "to_isolated": int(self._to_isolated[code]),
+                **(self._absence(name, int(self._used[code])) if windows else {}),
             }
 
-    def _absence(self, window: Window) -> IsolationRow:
+    def _absence(self, broker: str, used: int) -> IsolationRow:
         """Return how long a broker stayed unused after it was available again."""
-        absence = absence_of(self._producer, window, self._last)
+        window, elsewhere = self._elsewhere[broker]
+        absence = absence_of(window, used, self._last, elsewhere)
         return {} if absence is None else asdict(absence)
 
     def _settings(self) -> Iterator[IsolationRow]:
-        for name, replay in self._others.items():
-            moved = replay.violations.because(BROKEN)
+        for name in GENERATIONS:
+            replay = self._others[name]
             yield {
                 "setting": name,
                 "used": replay is self._replay,
@@ -410,11 +457,11 @@ class _Rows:
                 "longest_us": max(
                     (window.end - window.start for window in replay.windows), default=0
                 ),
-                "attempts_moved": len(moved),
-                "failures_avoided": int(self._failed[moved].sum()),
-                "attempts_kept": len(replay.violations) - len(moved),
+                "attempts_moved": replay.broken,
+                "failures_avoided": self._moved_failed[name],
+                "attempts_kept": replay.counts.total() - replay.broken,
             }
 
 
-def _other(producer: ProducerAttempts, generation: str) -> Replay:
-    return replayed(producer, FaultSettings(generation))
+def _seen(part: Part, index: int) -> IsolationRow:
+    return {name: part.value(name, index) for name in (_KEY.name, "capture", "request_packet")}

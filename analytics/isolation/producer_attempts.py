@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -32,9 +32,15 @@ class Coded:
         code = self.codes[index]
         return None if code < 0 else self.names[code]
 
-    def at(self, places: NDArray[np.int64]) -> Coded:
+    def at(self, places: NDArray[np.int64] | slice) -> Coded:
         """Return the rows at some positions."""
         return Coded(self.names, self.codes[places])
+
+    def with_names(self, names: Sequence[str]) -> Coded:
+        """Return the column with codes of other names, which include those of its rows."""
+        places = {name: place for place, name in enumerate(names)}
+        codes = np.array([*(places.get(name, -1) for name in self.names), -1], dtype=np.int32)
+        return Coded(tuple(names), codes[self.codes])
 
     def text(self, index: int) -> str:
         """Return the text of a row, or an empty one."""
@@ -54,6 +60,17 @@ class Coded:
         return Coded(names, (codes - absent).astype(np.int32))
 
 
+def routes_of(topic: Coded, broker: Coded) -> dict[str, set[str]]:
+    """Return topic -> brokers of some attempts; an empty topic is an unknown one."""
+    brokers_by_topic: dict[str, set[str]] = {}
+    topics = topic.codes.astype(np.int64) + 1  # a product may not fit into 32 bits
+    for pair in np.unique(topics * len(broker.names) + broker.codes):
+        number, code = divmod(int(pair), len(broker.names))
+        name = topic.names[number - 1] if number else ""
+        brokers_by_topic.setdefault(name, set()).add(broker.names[code])
+    return brokers_by_topic
+
+
 @dataclass(frozen=True)
 class ProducerAttempts:
     """Attempts of one producer, by `begin`; all columns have the same length."""
@@ -70,20 +87,19 @@ class ProducerAttempts:
     """µs since the epoch, -1: unknown"""
     unseen: tuple[tuple[int, int], ...] = ()
     """periods in which only its failed connects were seen, µs"""
+    known_routes: Mapping[str, frozenset[str]] | None = None
+    """brokers of topics by all attempts of the producer, if these are a part of them"""
 
     def __len__(self) -> int:
         return len(self.begin)
 
     @cached_property
-    def brokers_of_topics(self) -> dict[str, frozenset[str]]:
+    def brokers_of_topics(self) -> Mapping[str, frozenset[str]]:
         """Return the brokers that each topic was sent to: the visible part of the route."""
-        brokers_by_topic: dict[str, set[str]] = {}
-        topics = self.topic.codes.astype(np.int64) + 1  # a product may not fit into 32 bits
-        for pair in np.unique(topics * len(self.broker.names) + self.broker.codes):
-            topic, broker = divmod(int(pair), len(self.broker.names))
-            name = self.topic.names[topic - 1] if topic else ""
-            brokers_by_topic.setdefault(name, set()).add(self.broker.names[broker])
-        return {topic: frozenset(brokers) for topic, brokers in brokers_by_topic.items()}
+        if self.known_routes is not None:
+            return self.known_routes
+        routes = routes_of(self.topic, self.broker)
+        return {topic: frozenset(brokers) for topic, brokers in routes.items()}
 
     @cached_property
     def routes(self) -> tuple[tuple[frozenset[str], ...], NDArray[np.int64]]:

@@ -8,9 +8,10 @@ response that cannot change a window is not replayed, so the work grows with the
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -117,7 +118,10 @@ class Replay:
 
     settings: FaultSettings
     windows: list[Window] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    """attempts at isolated brokers by reason"""
     violations: Violations = Violations(_NONE, _NONE, _NONE)
+    """these attempts; empty if the producer's attempts came in parts"""
     avoided: int = 0
     """attempts at brokers not isolated while another broker of the topic was"""
     chance: float = 1.0
@@ -126,89 +130,246 @@ class Replay:
     @property
     def broken(self) -> int:
         """Number of attempts that the strategy would have prevented."""
-        return len(self.violations.because(BROKEN))
+        return self.counts[BROKEN]
 
 
 def replayed(producer: ProducerAttempts, settings: FaultSettings) -> Replay:
     """Return the windows of the strategy, and the attempts at isolated brokers."""
-    result = Replay(settings)
-    reports = _reports(producer, settings)
-    _open_windows(producer, reports, result)
-    if result.windows:
-        result.violations = _judge(producer, reports, result)
-        result.avoided, result.chance = _avoided(producer, result)
+    replay = StrategyReplay(settings)
+    every = np.ones(len(producer), dtype=bool)
+    violations = replay.add(producer, every, every)
+    result = replay.result()
+    result.violations = violations
     return result
 
 
-def _reports(producer: ProducerAttempts, settings: FaultSettings) -> list[int]:
-    """Return the attempts reported to the strategy, by the time when the client knew.
+class _Report(NamedTuple):
+    """An attempt as the strategy learns of it."""
 
-    Includes all that may isolate; of the others, the first at each broker, and the first at the
-    same broker after each isolating one: it ends the isolation before 5.1.4, and marks the broker
-    as reachable since then.
-    """
-    least = next(
-        (
-            latency
-            for latency, duration in zip(settings.latency_max, settings.not_available, strict=True)
-            if duration > 0
-        ),
-        None,
-    )
-    known = (producer.end >= 0) & producer.outcome.among(_EVENTS)
-    isolating = known & ~producer.outcome.among(_CALM)
-    if least is not None:
-        slow = producer.end - producer.begin >= least * 1000
-        isolating |= known & slow & producer.outcome.among((attempts.STORED,))
-    chosen = np.flatnonzero(isolating)
-    if len(chosen):
-        chosen = np.union1d(chosen, _next_calm(producer, known & ~isolating, chosen))
-    return [int(index) for index in chosen[np.argsort(producer.end[chosen], kind="stable")]]
+    end: int
+    broker: str
+    event: AttemptEvent
+    latency_ms: int
+
+    def tell(self, strategy: FaultStrategy) -> None:
+        """Report the attempt."""
+        strategy.report(self.broker, self.event, self.latency_ms, self.end // 1000)
 
 
-def _next_calm(
-    producer: ProducerAttempts, calm: NDArray[np.bool_], isolating: NDArray[np.intp]
-) -> NDArray[np.intp]:
-    broker = producer.broker.codes
-    positions: list[int] = []
-    for code in range(len(producer.broker.names)):
-        at_broker = np.flatnonzero(calm & (broker == code))
-        at_broker = at_broker[np.argsort(producer.end[at_broker], kind="stable")]
-        positions.extend(at_broker[:1])
-        times = producer.end[isolating[broker[isolating] == code]]
-        places = np.searchsorted(producer.end[at_broker], times, side="left")
-        positions.extend(at_broker[places[places < len(at_broker)]])
-    return np.array(sorted(set(positions)), dtype=np.intp)
+class StrategyReplay:
+    """Replays the strategy over the attempts of a producer, which may come in parts."""
+
+    def __init__(self, settings: FaultSettings) -> None:
+        self._result = Replay(settings)
+        self._strategy = FaultStrategy(settings)
+        """told of all reports so far"""
+        self._current: dict[str, Window] = {}
+        """latest window of each broker"""
+        self._active: list[int] = []
+        """numbers of the windows that later attempts may be in"""
+        self._isolated: dict[str, bool] = {}
+        """broker -> whether its latest report may isolate"""
+        self._asked = FaultStrategy(settings)
+        """told of the reports before the latest judged attempt"""
+        self._untold: deque[_Report] = deque()
+        """reports that it has not been told yet"""
+        self._avoided: Counter[str] = Counter()
+        """attempts that avoided an isolated broker, by topic"""
+        self._chances: dict[str, float] = {}
+        """topic -> probability of avoiding it by chance"""
+
+    @property
+    def windows(self) -> list[Window]:
+        """The windows so far, by start."""
+        return self._result.windows
+
+    def add(
+        self, producer: ProducerAttempts, due: NDArray[np.bool_], judged: NDArray[np.bool_]
+    ) -> Violations:
+        """Add a part of the attempts, and return those of it at isolated brokers.
+
+        `due` are those whose end is before all attempts of later parts, `judged` those begun
+        more than EDGE_US before them, whose windows nothing later can change. In all parts
+        together, each attempt is due once and judged once.
+        """
+        reports = self._reports(producer, due, is_last=bool(due.all() and judged.all()))
+        self._open_windows(producer, reports)
+        self._untold.extend(_report_of(producer, index) for index in reports)
+        violations = Violations(_NONE, _NONE, _NONE)
+        if not judged.any():
+            return violations
+        last = int(producer.begin[judged].max())
+        if self._active:
+            violations = self._judge(producer, judged)
+            counts = np.bincount(violations.why, minlength=len(REASONS)).tolist()
+            self._result.counts.update(dict(zip(REASONS, counts, strict=True)))
+            self._count_avoided(producer, judged, violations)
+            self._active = [number for number in self._active if self.windows[number].end > last]
+        self._tell_until(last)
+        return violations
+
+    def result(self) -> Replay:
+        """Return the result for all attempts added."""
+        result = self._result
+        result.avoided = self._avoided.total()
+        for topic, count in self._avoided.items():
+            result.chance *= self._chances[topic] ** count
+        return result
+
+    def _reports(
+        self, producer: ProducerAttempts, due: NDArray[np.bool_], *, is_last: bool
+    ) -> list[int]:
+        """Return the attempts to report to the strategy, by the time when the client knew.
+
+        Includes all that may isolate; of the others, the first at each broker, and the first at the
+        same broker after each isolating one: it ends the isolation before 5.1.4, and marks the
+        broker as reachable since then.
+        """
+        known = due & (producer.end >= 0) & producer.outcome.among(_EVENTS)
+        isolating = known & ~producer.outcome.among(_CALM)
+        least = _least_slow(self._result.settings)
+        if least is not None:
+            slow = producer.end - producer.begin >= least * 1000
+            isolating |= known & slow & producer.outcome.among((attempts.STORED,))
+        if is_last and not self._isolated and not isolating.any():
+            return []
+        chosen = [_NONE]
+        for code, name in enumerate(producer.broker.names):
+            rows = np.flatnonzero(known & (producer.broker.codes == code))
+            if not len(rows):
+                continue
+            before = self._isolated.get(name, True)
+            if isolating[rows].any():
+                rows = rows[np.argsort(producer.end[rows], kind="stable")]
+                may_isolate = isolating[rows]
+                chosen.append(rows[may_isolate | np.append(before, may_isolate[:-1])])
+                self._isolated[name] = bool(may_isolate[-1])
+            elif before:
+                chosen.append(rows[[producer.end[rows].argmin()]])
+                self._isolated[name] = False
+        every = np.sort(np.concatenate(chosen))
+        return [int(index) for index in every[np.argsort(producer.end[every], kind="stable")]]
+
+    def _open_windows(self, producer: ProducerAttempts, reports: Sequence[int]) -> None:
+        """Run the strategy over the reports and record when each isolation begins and ends."""
+        for index in reports:
+            report = _report_of(producer, index)
+            broker, now = report.broker, report.end
+            before = self._strategy.isolated_until(broker) * 1000
+            report.tell(self._strategy)
+            until = self._strategy.isolated_until(broker) * 1000
+            if until != before:
+                until += now % 1000  # the strategy uses milliseconds
+            window = self._current.get(broker)
+            if until > now and (window is None or before <= now):
+                window = Window(broker, now, until, _cause(producer, index), index)
+                self._current[broker] = window
+                self._active.append(len(self.windows))
+                self.windows.append(window)
+            elif until > now and window is not None:
+                window.events += 1
+                window.end = until if until != before else window.end
+            elif before > now and window is not None:
+                window.end, window.ended_by = now, "response"
+
+    def _judge(self, producer: ProducerAttempts, judged: NDArray[np.bool_]) -> Violations:
+        """Query the strategy, in its state at that time, about the attempts at isolated brokers.
+
+        Between two state changes (reports and ends of isolation) it gives the same result for all
+        attempts with the same route and last broker, so it is queried once.
+        """
+        windows = [self.windows[number] for number in self._active]
+        index, place = _inside(producer, windows, judged)
+        begin = producer.begin[index]
+        starts = np.array([window.start for window in windows], dtype=np.int64)[place]
+        ends = np.array([window.end for window in windows], dtype=np.int64)
+        by_time = np.array([window.ended_by == "time" for window in windows], dtype=bool)[place]
+        edge = (begin < starts + EDGE_US) | (by_time & (begin > ends[place] - EDGE_US))
+        reported = np.array([report.end for report in self._untold], dtype=np.int64)
+        epoch = np.searchsorted(np.unique(np.append(reported, ends)), begin, side="right")
+        routes, route_of = producer.routes
+        route = route_of[producer.topic.codes[index] + 1]
+        count = len(producer.last_broker.names) + 1
+        key = (epoch * len(routes) + route) * count + producer.last_broker.codes[index] + 1
+        _, first, same = np.unique(key, return_index=True, return_inverse=True)
+        permitted, wanting = self._responses(producer, index[first])
+        may = permitted[same, producer.broker.codes[index]]
+        why = np.where(edge | may, REASONS.index(EDGE), REASONS.index(BROKEN))
+        for first_unseen, last_unseen in producer.unseen:
+            since = (starts <= last_unseen) & (begin >= first_unseen)
+            why[since & (why == REASONS.index(BROKEN))] = REASONS.index(UNSEEN)
+        why[may & wanting[same]] = REASONS.index(ALL_ISOLATED)
+        return Violations(index, np.array(self._active, dtype=np.int64)[place], why)
+
+    def _responses(
+        self, producer: ProducerAttempts, asked: NDArray[np.int64]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return the brokers that the strategy allows for attempts, which are sorted by time.
+
+        One row per attempt, one column per broker; and for each attempt, whether no broker was
+        available.
+        """
+        routes, route_of = producer.routes
+        permitted = np.zeros((len(asked), len(producer.broker.names)), dtype=bool)
+        wanting = np.zeros(len(asked), dtype=bool)
+        for place, index in enumerate(asked.tolist()):
+            begin = int(producer.begin[index])
+            self._tell_until(begin)
+            brokers = routes[route_of[producer.topic.codes[index] + 1]]
+            allowed, why = self._asked.allowed(brokers, producer.last_broker[index], begin // 1000)
+            permitted[place] = [name in allowed for name in producer.broker.names]
+            wanting[place] = why is not ChoiceReason.AVAILABLE
+        return permitted, wanting
+
+    def _tell_until(self, time: int) -> None:
+        while self._untold and self._untold[0].end <= time:
+            self._untold.popleft().tell(self._asked)
+
+    def _count_avoided(
+        self, producer: ProducerAttempts, judged: NDArray[np.bool_], violations: Violations
+    ) -> None:
+        """Count the attempts that could have hit an isolated broker but did not.
+
+        Attempts near the ends of a window do not count, nor do those after another attempt, which
+        avoid the last broker anyway.
+        """
+        topics = producer.brokers_of_topics
+        windows = [self.windows[number] for number in self._active]
+        elsewhere = np.zeros(len(producer), dtype=bool)
+        for name in {window.broker for window in windows}:
+            spans = [
+                (window.start + EDGE_US, window.end - EDGE_US)
+                for window in windows
+                if window.broker == name and window.end - window.start > 2 * EDGE_US
+            ]
+            shared = {topic for topic, brokers in topics.items() if name in brokers}
+            meets = producer.topic.among(shared) & ~producer.broker.among((name,))
+            if "" in shared:
+                meets |= (producer.topic.codes < 0) & ~producer.broker.among((name,))
+            for start, stop in np.searchsorted(producer.begin, np.array(spans).reshape(-1, 2)):
+                elsewhere[start:stop] |= meets[start:stop]
+        elsewhere &= judged & (producer.last_broker.codes < 0)
+        elsewhere[violations.attempt] = False
+        for code, count in zip(
+            *np.unique(producer.topic.codes[elsewhere], return_counts=True), strict=True
+        ):
+            topic = producer.topic.names[code] if code >= 0 else ""
+            self._avoided[topic] += int(count)
+            self._chances[topic] = 1 - 1 / max(len(topics[topic]), 2)
 
 
-def _tell(strategy: FaultStrategy, producer: ProducerAttempts, index: int) -> None:
+def _least_slow(settings: FaultSettings) -> int | None:
+    """Return the least latency that isolates a broker, in ms, or None if none does."""
+    durations = zip(settings.latency_max, settings.not_available, strict=True)
+    return next((latency for latency, duration in durations if duration > 0), None)
+
+
+def _report_of(producer: ProducerAttempts, index: int) -> _Report:
     begin, end = int(producer.begin[index]), int(producer.end[index])
     event = _EVENTS[producer.outcome.text(index)]
-    latency = max(end - begin, 0) // 1000
-    strategy.report(producer.broker.text(index), event, latency, end // 1000)
-
-
-def _open_windows(producer: ProducerAttempts, reports: Sequence[int], result: Replay) -> None:
-    """Run the strategy over the reports and record when each isolation begins and ends."""
-    strategy = FaultStrategy(result.settings)
-    current: dict[str, Window] = {}
-    for index in reports:
-        broker, now = producer.broker.text(index), int(producer.end[index])
-        before = strategy.isolated_until(broker) * 1000
-        _tell(strategy, producer, index)
-        until = strategy.isolated_until(broker) * 1000
-        if until != before:
-            until += now % 1000  # the strategy uses milliseconds
-        window = current.get(broker)
-        if until > now and (window is None or before <= now):
-            window = Window(broker, now, until, _cause(producer, index), index)
-            current[broker] = window
-            result.windows.append(window)
-        elif until > now and window is not None:
-            window.events += 1
-            window.end = until if until != before else window.end
-        elif before > now and window is not None:
-            window.end, window.ended_by = now, "response"
+    # packets do not show how long handing over took, and it is too short to isolate
+    took = 0 if event is AttemptEvent.HANDED_OVER else max(end - begin, 0)
+    return _Report(end, producer.broker.text(index), event, took // 1000)
 
 
 def _cause(producer: ProducerAttempts, index: int) -> str:
@@ -217,72 +378,15 @@ def _cause(producer: ProducerAttempts, index: int) -> str:
     return producer.cause.text(index)
 
 
-def _judge(producer: ProducerAttempts, reports: Sequence[int], result: Replay) -> Violations:
-    """Query the strategy, in its state at that time, about the attempts at isolated brokers.
-
-    Between two state changes (reports and ends of isolation) it gives the same result for all
-    attempts with the same route and last broker, so it is queried once.
-    """
-    index, window = _inside(producer, result.windows)
-    begin = producer.begin[index]
-    starts = np.array([each.start for each in result.windows], dtype=np.int64)[window]
-    ends = np.array([each.end for each in result.windows], dtype=np.int64)
-    by_time = np.array([each.ended_by == "time" for each in result.windows])[window]
-    edge = (begin < starts + EDGE_US) | (by_time & (begin > ends[window] - EDGE_US))
-    epoch = np.searchsorted(np.unique(np.append(producer.end[reports], ends)), begin, side="right")
-    routes, route_of = producer.routes
-    route = route_of[producer.topic.codes[index] + 1]
-    count = len(producer.broker.names) + 1
-    key = (epoch * len(routes) + route) * count + producer.last_broker.codes[index] + 1
-    _, first, same = np.unique(key, return_index=True, return_inverse=True)
-    permitted, wanting = _responses(producer, reports, result.settings, index[first])
-    may = permitted[same, producer.broker.codes[index]]
-    why = np.where(edge | may, REASONS.index(EDGE), REASONS.index(BROKEN))
-    for first_unseen, last_unseen in producer.unseen:
-        since = (starts <= last_unseen) & (begin >= first_unseen)
-        why[since & (why == REASONS.index(BROKEN))] = REASONS.index(UNSEEN)
-    why[may & wanting[same]] = REASONS.index(ALL_ISOLATED)
-    return Violations(index, window, why)
-
-
-def _responses(
-    producer: ProducerAttempts,
-    reports: Sequence[int],
-    settings: FaultSettings,
-    asked: NDArray[np.int64],
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return the brokers that the strategy allows for each attempt; attempts are sorted by time.
-
-    One row per attempt, one column per broker; and for each attempt, whether no broker was
-    available.
-    """
-    strategy = FaultStrategy(settings)
-    routes, route_of = producer.routes
-    permitted = np.zeros((len(asked), len(producer.broker.names)), dtype=bool)
-    wanting = np.zeros(len(asked), dtype=bool)
-    upcoming_reports = iter(reports)
-    upcoming = next(upcoming_reports, None)
-    for place, index in enumerate(asked.tolist()):
-        begin = int(producer.begin[index])
-        while upcoming is not None and producer.end[upcoming] <= begin:
-            _tell(strategy, producer, upcoming)
-            upcoming = next(upcoming_reports, None)
-        brokers = routes[route_of[producer.topic.codes[index] + 1]]
-        allowed, why = strategy.allowed(brokers, producer.last_broker[index], begin // 1000)
-        permitted[place] = [name in allowed for name in producer.broker.names]
-        wanting[place] = why is not ChoiceReason.AVAILABLE
-    return permitted, wanting
-
-
 def _inside(
-    producer: ProducerAttempts, windows: Sequence[Window]
+    producer: ProducerAttempts, windows: Sequence[Window], judged: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the attempts started at a broker while it was isolated, by time, and their windows."""
     attempt, number = [_NONE], [_NONE]
     for code, name in enumerate(producer.broker.names):
         own = [place for place, window in enumerate(windows) if window.broker == name]
         if own:
-            at_broker = np.flatnonzero(producer.broker.codes == code)
+            at_broker = np.flatnonzero(judged & (producer.broker.codes == code))
             begins = producer.begin[at_broker]
             spans = [(windows[place].start, windows[place].end) for place in own]
             first, last = np.searchsorted(begins, np.array(spans)).T
@@ -306,50 +410,24 @@ class Absence:
     abandoned: bool
 
 
-def absence_of(producer: ProducerAttempts, window: Window, last: int) -> Absence | None:
+def absence_of(window: Window, used: int, last: int, elsewhere: int) -> Absence | None:
     """Return how long a broker was unused after its last window, or None if it was used.
 
-    `last` is when the producer was last seen, in µs.
+    `used` is the begin of the last attempt at it, `last` when the producer was last seen, in µs;
+    `elsewhere` as from `elsewhere_since`.
     """
-    begin = producer.begin
-    here = producer.broker.among((window.broker,))
-    if int(begin[here].max()) >= window.end or window.end > last:
+    if used >= window.end or window.end > last:
         return None
-    topics = {
-        name for name, brokers in producer.brokers_of_topics.items() if window.broker in brokers
-    }
-    since = (begin > window.end) & ~here & producer.topic.among(topics)
-    absent, elsewhere = last - window.end, int(since.sum())
+    absent = last - window.end
     long = absent > ABANDONED_TIMES * (window.end - window.start)
     return Absence(absent, elsewhere, long and elsewhere >= ABANDONED_ATTEMPTS)
 
 
-def _avoided(producer: ProducerAttempts, replay: Replay) -> tuple[int, float]:
-    """Return how many attempts could have hit an isolated broker but did not, and the probability.
-
-    Attempts near the ends of a window do not count, nor do those after another attempt, which avoid
-    the last broker anyway.
-    """
-    topics = producer.brokers_of_topics
-    elsewhere = np.zeros(len(producer), dtype=bool)
-    for name in {window.broker for window in replay.windows}:
-        spans = [
-            (window.start + EDGE_US, window.end - EDGE_US)
-            for window in replay.windows
-            if window.broker == name and window.end - window.start > 2 * EDGE_US
-        ]
-        shared = {topic for topic, brokers in topics.items() if name in brokers}
-        meets = producer.topic.among(shared) & ~producer.broker.among((name,))
-        if "" in shared:
-            meets |= (producer.topic.codes < 0) & ~producer.broker.among((name,))
-        for start, stop in np.searchsorted(producer.begin, np.array(spans).reshape(-1, 2)):
-            elsewhere[start:stop] |= meets[start:stop]
-    elsewhere &= producer.last_broker.codes < 0
-    elsewhere[replay.violations.attempt] = False
-    chance = 1.0
-    for code, count in zip(
-        *np.unique(producer.topic.codes[elsewhere], return_counts=True), strict=True
-    ):
-        brokers = topics[producer.topic.names[code] if code >= 0 else ""]
-        chance *= float((1 - 1 / max(len(brokers), 2)) ** int(count))
-    return int(elsewhere.sum()), chance
+def elsewhere_since(producer: ProducerAttempts, window: Window) -> NDArray[np.bool_]:
+    """Return the attempts at other brokers of the same topics after a window."""
+    topics = {
+        name for name, brokers in producer.brokers_of_topics.items() if window.broker in brokers
+    }
+    here = producer.broker.among((window.broker,))
+    since: NDArray[np.bool_] = (producer.begin > window.end) & ~here & producer.topic.among(topics)
+    return since

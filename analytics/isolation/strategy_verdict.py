@@ -66,7 +66,7 @@ def verdict_of(
         return Verdict(UNDETERMINED, "no send could have reached an isolated broker")
     if not replay.broken:
         if replay.chance < CHANCE:
-            unseen = len(replay.violations.because(UNSEEN))
+            unseen = replay.counts[UNSEEN]
             but = f", but for {unseen} after unseen ones" if unseen else ""
             return Verdict(ON, f"{replay.avoided} attempts, none to an isolated broker{but}")
         return Verdict(UNDETERMINED, f"only {replay.avoided} attempts while a broker was isolated")

@@ -9,8 +9,7 @@ RocketMQ: MQFaultStrategy, LatencyFaultToleranceImpl.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from dissectors.quantities import counted
 
@@ -41,11 +40,9 @@ from ..sends.stitched import STITCHED, Stitched, stitched
 from ..sends.strategy_events import events, with_unique_keys
 from ..sends.suspects import SUSPECTS
 from ..sends.unavailable import BUCKET, UNAVAILABLE, failed_connects, gone_by_time
+from ..sql.engine import OfBatches
 from ..sql.relation import Relation
 from .retries import limits_of
-
-if TYPE_CHECKING:
-    import pyarrow
 
 PRODUCERS = ReportTable(
     "isolation_producers",
@@ -249,12 +246,12 @@ def _rows(
     report_input: ReportInput,
     stitch: Stitched,
     timeout_us: int,
-    fold: Callable[[pyarrow.Table], pyarrow.Table],
+    fold: OfBatches,
 ) -> Relation:
     """Return the rows of the tables in `_KINDS`."""
     sent = events(stitch, timeout_us)
     seen = _with_connects(report_input, sent, stitch).adding({"producer": NUMBER})
-    rows = report_input.kept.by_group(seen, "producer", fold, FOLDED_COLUMNS)
+    rows = report_input.kept.folded(seen, "producer", fold, FOLDED_COLUMNS)
     return report_input.kept.frame(with_unique_keys(rows, stitch))
 
 

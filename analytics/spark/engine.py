@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, cast
 from dissectors.foreign import natural_of
 
 from ..schema import Described, schema_of
-from ..sql.engine import OfGroup, OfGroups, made_by_groups, made_of_all
+from ..sql.engine import OfBatches, OfGroup, OfGroups, made_by_groups, made_of_all
 from ..sql.local import BATCH, LocalEngine, with_zones
 from ..sql.relation import Relation, RelationText, statement_of
 from .repeated_keys import MOST_SLOTS, PACKED, keys_of_slot, packed_keys, random_factor
@@ -119,10 +119,16 @@ class SparkEngine:
         if relation.is_here:
             return self._here.by_group(relation, key, make, columns)
         # `applyInArrow` would call `make` once per group, which takes longer than most groups
+        return self.folded(relation, key, partial(made_of_all, make=make), columns)
+
+    def folded(
+        self, relation: Relation, key: str, fold: OfBatches, columns: Sequence[Described]
+    ) -> Relation:
+        """Return the result of `fold` for some groups of equal `key` each."""
+        if relation.is_here:
+            return self._here.folded(relation, key, fold, columns)
         whole = self.frame(relation).repartition(key)
-        return self.kept_frame(
-            whole.mapInArrow(partial(made_of_all, make=make), schema_of(columns))
-        )
+        return self.kept_frame(whole.mapInArrow(fold, schema_of(columns)))
 
     def by_groups(
         self,

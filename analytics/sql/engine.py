@@ -17,6 +17,8 @@ OfGroup = Callable[["pyarrow.Table"], "pyarrow.Table"]
 """Function from all rows of one group or several, with plain or dictionary-encoded texts, to result
 rows.
 """
+OfBatches = Callable[[Iterable["pyarrow.RecordBatch"]], Iterator["pyarrow.RecordBatch"]]
+"""Function from all rows of some groups, in any order, to result rows: it need not hold them."""
 OfGroups = Callable[["pyarrow.Table", "pyarrow.Table"], "pyarrow.Table"]
 """Function from the rows of two relations with one key to result rows."""
 
@@ -54,6 +56,11 @@ class SqlEngine(Protocol):
         It is called with one group or several, with rows in any order, so that many small ones cost
         no more than few.
         """
+
+    def folded(
+        self, relation: Relation, key: str, fold: OfBatches, columns: Sequence[Described]
+    ) -> Relation:
+        """Return the result of `fold` for all rows, once or for some groups of equal `key` each."""
 
     def by_groups(
         self,

@@ -12,6 +12,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -24,7 +25,7 @@ from dissectors.temporary import remove, temporary_in
 from ..errors import ReportError, reason_here
 from ..schema import SOURCE, Described, absent_derived, arrow_schema_of, derived_column
 from .dialect import MACROS, SETTINGS, for_duckdb
-from .engine import OfGroup, OfGroups, made_by_group, made_by_groups, repeated_keys
+from .engine import OfBatches, OfGroup, OfGroups, made_by_group, made_by_groups, repeated_keys
 from .relation import Relation, RelationText, statement_of
 
 if TYPE_CHECKING:
@@ -239,10 +240,21 @@ class LocalEngine:
         self, relation: Relation, key: str, make: OfGroup, columns: Sequence[Described]
     ) -> Relation:
         """Return the result of `make` for the groups of rows with an equal `key`; null is a key."""
+        ordered = relation.sorted_by([f"`{key}`"])
+        return self.folded(ordered, key, partial(made_by_group, key=key, make=make), columns)
+
+    def folded(
+        self,
+        relation: Relation,
+        key: str,  # noqa: ARG002
+        fold: OfBatches,
+        columns: Sequence[Described],
+    ) -> Relation:
+        """Return the result of `fold` for all rows."""
         import pyarrow
 
         schema = arrow_schema_of(columns)
-        made = made_by_group(self.batches(relation.sorted_by([f"`{key}`"])), key, make)
+        made = fold(self.batches(relation))
         parts = (with_zones(pyarrow.Table.from_batches([batch], schema)) for batch in made)
         return self._kept(chain((with_zones(schema.empty_table()),), parts), schema.names)
 

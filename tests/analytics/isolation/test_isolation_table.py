@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from analytics.isolation import isolation_input
 from analytics.isolation.isolation_table import MOST_SENDS, Assumed, isolation_rows
 from analytics.report import TableColumn
 from analytics.schema import arrow_rows
@@ -56,11 +59,13 @@ def attempt(second: float, broker: str = "a", outcome: str = words.STORED, **val
     }
 
 
-def tables(rows: list[Row], assumed: Assumed | None = None) -> dict[str, list[Row]]:
+def tables(
+    rows: list[Row], assumed: Assumed | None = None, batch: int = 100
+) -> dict[str, list[Row]]:
     """Return the rows of each table."""
-    made = isolation_rows(assumed or Assumed())(arrow_rows(rows, COLUMNS))
+    made = isolation_rows(assumed or Assumed())(arrow_rows(rows, COLUMNS).to_batches(batch))
     found = defaultdict(list)
-    for row in made.to_pylist():
+    for row in (row for batch in made for row in batch.to_pylist()):
         found[str(row["kind"])].append(row)
     return found
 
@@ -162,3 +167,50 @@ def test_producers_of_one_number_are_told_apart() -> None:
         ("10.0.0.9", None, "03E818B4AAC2"): 3,
         ("10.0.0.8", None, None): 3,
     }
+
+
+_OUTCOMES = (
+    *(words.STORED, words.STORED, words.STORED, words.REFUSED, words.RESET, words.TIMED_OUT),
+    *(words.ONEWAY, words.UNKNOWN),
+)
+
+
+@st.composite
+def attempts_made(draw: st.DrawFn) -> list[Row]:
+    """Attempts of some producers, many of them close together."""
+    steps = st.sampled_from([0, 1, 7, 400, 15_000, 21_000, 300_000, 2_000_000, 31_000_000])
+    rows: list[Row] = []
+    at = 0
+    for number in range(draw(st.integers(1, 60))):
+        at += draw(steps)
+        outcome = draw(st.sampled_from(_OUTCOMES))
+        took = draw(st.sampled_from([1, 900, 19_999, 600_000, 3_000_000, 16_000_000]))
+        rows.append(
+            attempt(
+                at / SECOND,
+                draw(st.sampled_from("abc")),
+                outcome,
+                begin=BASE + at,
+                end=None if outcome == words.UNKNOWN else BASE + at + took,
+                process=draw(st.sampled_from(["7-0A", "7-0A", "8-0B", None])),
+                topic=draw(st.sampled_from(["T", "T", "U", None])),
+                last_broker=draw(st.sampled_from([None, None, "a", "b"])),
+                version_name=draw(st.sampled_from(["V5_3_3", "V5_3_3", "V4_9_4"])),
+                key=number,
+                request_packet=number,
+            )
+        )
+    return draw(st.permutations(rows))
+
+
+@given(made=attempts_made(), most=st.integers(1, 25), part=st.integers(1, 25))
+@settings(max_examples=150)
+def test_rows_in_files_give_the_same_tables(made: list[Row], most: int, part: int) -> None:
+    expected = tables(made)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(isolation_input, "MOST_ROWS", most)
+        patch.setattr(isolation_input, "_PART", part)
+        patch.setattr(isolation_input, "_BATCH", 3)
+        found = tables(made, batch=5)
+    for kind in expected:
+        assert sorted(map(str, found[kind])) == sorted(map(str, expected[kind]))

@@ -123,7 +123,7 @@ _GOOD: Final = frozenset((STORED, ONEWAY, UNKNOWN))
 def _isolated(judged: JudgedProducer, context: Context) -> Iterable[Case]:
     from ....isolation.strategy_replay import UNSEEN
 
-    if len(judged.replay.violations.because(UNSEEN)):
+    if judged.replay.counts[UNSEEN]:
         return  # it kept trying to connect to a broker that the strategy avoids
     by_broker: dict[str, list[Window]] = {}
     for window in judged.replay.windows:
@@ -166,16 +166,19 @@ def _span(window: Window) -> tuple[int, int]:
 
 
 def _abandoned(judged: JudgedProducer, context: Context) -> Iterable[Case]:
-    from ....isolation.strategy_replay import absence_of
+    from ....isolation.strategy_replay import absence_of, elsewhere_since
 
+    sent = judged.attempts
     last_of = {window.broker: window for window in judged.replay.windows}
     for broker, window in sorted(last_of.items()):
-        absence = absence_of(judged.attempts, window, judged.last)
+        used = int(sent.begin[sent.broker.among((broker,))].max())
+        elsewhere = int(elsewhere_since(sent, window).sum())
+        absence = absence_of(window, used, judged.last, elsewhere)
         if absence is None or not absence.abandoned:
             continue
         topics = [
             topic
-            for topic, brokers in judged.attempts.brokers_of_topics.items()
+            for topic, brokers in sent.brokers_of_topics.items()
             if broker in brokers and topic
         ]
         routed = [
@@ -185,7 +188,7 @@ def _abandoned(judged: JudgedProducer, context: Context) -> Iterable[Case]:
         ]
         if context.routes and not routed:
             continue  # it left the route: every client avoids it
-        attempt = judged.telling.get(int(judged.attempts.begin[window.attempt]))
+        attempt = judged.telling.get(int(sent.begin[window.attempt]))
         length = plain_duration(window.end - window.start)
         what = f"isolates {broker} for {length}: {window.cause}"
         evidence = [] if attempt is None else [evidence_of(attempt, what)]
