@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import defaultdict
 
 import pytest
@@ -214,3 +216,27 @@ def test_rows_in_files_give_the_same_tables(made: list[Row], most: int, part: in
         found = tables(made, batch=5)
     for kind in expected:
         assert sorted(map(str, found[kind])) == sorted(map(str, expected[kind]))
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_attempts_of_a_producer() -> None:
+    program = (
+        "import resource, sys\n"
+        "from analytics.isolation import isolation_input\n"
+        "from analytics.isolation.isolation_table import Assumed, isolation_rows\n"
+        "from tests.bench.reports.attempts import batches\n"
+        "isolation_input.MOST_ROWS, isolation_input._PART = 100_000, 50_000\n"
+        "made = isolation_rows(Assumed())(batches(int(sys.argv[1])))\n"
+        "print(sum(batch.num_rows for batch in made))\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+    rows, peaks = [], []
+    for count in (200_000, 1_200_000):
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(count)], check=True, capture_output=True, text=True
+        )
+        made, peak = map(int, done.stdout.split())
+        rows.append(made)
+        peaks.append(peak)
+    assert rows[1] >= rows[0] > 100
+    assert peaks[1] < 1.25 * peaks[0]

@@ -1,7 +1,7 @@
 """How long the reports take and how much memory, from one to ten million exchanges.
 
 python -m tests.bench.reports [--millions 1,10] [--runs 1]
-    [--small | --captures | --shapes | --cluster] [--folder DIR]
+    [--small | --captures | --shapes | --attempts | --cluster] [--folder DIR]
 
 Compared are `rmqtool report` with all three reports, and with latency alone, and the latency
 aggregation by DuckDB and pandas on the same files. Percentiles must agree within the 0.8 % that
@@ -9,7 +9,8 @@ the reports promise. `--small` measures all reports of a small capture by the lo
 Spark beside a session that answers one question; the least CPU time of the runs counts.
 `--cluster` measures logs on a cluster of two workers: tasks, shuffle, memory (`cluster`).
 `--captures` measures captures of up to 800 MB on a cluster of two workers (`reports_captures`),
-`--shapes` logs with one hot key, with 100,000 topics, and with 100,000 clients.
+`--shapes` logs with one hot key, with 100,000 topics, and with 100,000 clients, `--attempts` the
+replay of the fault strategy over attempts of one producer (`attempts`).
 """
 
 from __future__ import annotations
@@ -161,11 +162,27 @@ def measure_shapes(folder: Path, millions: Sequence[int], engine: str) -> int:
             found, _ = run((name, [*ours, "--engine", engine]), folder, 1)
             show(f"{size} million, {name}", found)
             took.append(found)
-        rows = millions[-1] / millions[0]
-        cpu, memory = took[-1].cpu / took[0].cpu, took[-1].rss / took[0].rss
-        print(f"  {rows:.1f} times the rows: {cpu:.1f} times the CPU, {memory:.1f} the memory")
-        wrong += int(cpu > LINEAR * rows or memory > FLAT)
+        wrong += grows_too_fast(millions, took)
     return wrong
+
+
+def measure_attempts(folder: Path, millions: Sequence[int]) -> int:
+    """Measure the replay of one producer; return 1 if it grows too fast."""
+    took = []
+    for size in millions:
+        command = [sys.executable, "-m", "tests.bench.reports.attempts", str(size * 1_000_000)]
+        found, _ = run(("attempts", command), folder, 1)
+        show(f"{size} million attempts of one producer", found)
+        took.append(found)
+    return grows_too_fast(millions, took)
+
+
+def grows_too_fast(millions: Sequence[int], took: Sequence[Measured]) -> bool:
+    """Print by how much CPU and memory grow, and return whether that is too much."""
+    rows = millions[-1] / millions[0]
+    cpu, memory = took[-1].cpu / took[0].cpu, took[-1].rss / took[0].rss
+    print(f"  {rows:.1f} times the rows: {cpu:.1f} times the CPU, {memory:.1f} the memory")
+    return cpu > LINEAR * rows or memory > FLAT
 
 
 def main() -> int:
@@ -176,6 +193,7 @@ def main() -> int:
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--captures", action="store_true")
     parser.add_argument("--shapes", action="store_true")
+    parser.add_argument("--attempts", action="store_true")
     parser.add_argument("--cluster", action="store_true")
     parser.add_argument("--engine", default="local", help="of --shapes")
     parser.add_argument("--packets", type=int, default=1_070_000, help="of --captures")
@@ -197,6 +215,8 @@ def main() -> int:
         return measure_cluster(chosen.folder, millions)
     if chosen.shapes:
         return measure_shapes(chosen.folder, millions, chosen.engine)
+    if chosen.attempts:
+        return measure_attempts(chosen.folder, millions)
     return min(1, measure_logs(millions, chosen.folder, chosen.runs))
 
 
