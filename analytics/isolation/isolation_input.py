@@ -244,8 +244,8 @@ MOST_ROWS: Final = 1_000_000
 """most rows in memory, about 300 bytes each"""
 _BATCH: Final = 8192
 """rows of a batch in a file; one batch of each file is in memory"""
-_PART: Final = 250_000
-"""most rows of a part, if few begin together"""
+_PART: Final = 32
+"""batches of a part; those of several files may overlap"""
 _Who = tuple[str | None, ...]
 
 
@@ -264,6 +264,8 @@ class _Run(NamedTuple):
     """Rows in a file, sorted by producer and time."""
 
     path: Path
+    begins: NDArray[np.int64]
+    """`begin` of the first row of each batch"""
     producers: dict[_Who, _OfRun]
 
 
@@ -291,12 +293,12 @@ def _run_of(table: pyarrow.Table, folder: Path, number: int) -> _Run:
             writer.write_table(table, max_chunksize=_BATCH)
     except OSError as error:
         raise reason_here(error) from error
-    return _Run(path, producers)
+    return _Run(path, _times(table, "begin")[::_BATCH], producers)
 
 
 def _merged(runs: Sequence[_Run]) -> Iterator[OneProducer]:
     """Yield each producer in sorted runs; all parts of one must be taken before the next."""
-    readers = {run.path: _Reader(run.path) for run in runs}
+    readers = {run.path: _Reader(run) for run in runs}
     everyone = {who for run in runs for who in run.producers}
     for who in sorted(everyone, key=lambda who: [(text is not None, text or "") for text in who]):
         own = [(readers[run.path], run.producers[who]) for run in runs if who in run.producers]
@@ -314,11 +316,12 @@ def _merged(runs: Sequence[_Run]) -> Iterator[OneProducer]:
 class _Reader:
     """Reads rows of a file; the latest batch stays in memory."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, run: _Run) -> None:
         import pyarrow
         import pyarrow.ipc
 
-        self._file = pyarrow.ipc.open_file(pyarrow.OSFile(str(path), "rb"))
+        self.begins = run.begins
+        self._file = pyarrow.ipc.open_file(pyarrow.OSFile(str(run.path), "rb"))
         self._number = -1
         self._batch: pyarrow.RecordBatch | None = None
 
@@ -338,20 +341,15 @@ class _Cursor:
         self._stop = stop
 
     @property
-    def left(self) -> int:
-        """Number of rows not yet taken."""
-        return self._stop - self._at
-
-    def begin_after(self, rows: int) -> int:
-        """Return `begin` of the row after so many."""
-        number, place = divmod(self._at + rows, _BATCH)
-        return int(self._reader.batch(number).column("begin")[place].as_py())
+    def begins(self) -> NDArray[np.int64]:
+        """`begin` of the first row of each batch that starts with this producer."""
+        return self._reader.begins[-(-self._at // _BATCH) : -(-self._stop // _BATCH)]
 
     def take(self, until: int | None) -> Iterator[pyarrow.RecordBatch]:
         """Take the rows that begin until a time, or all."""
         while self._at < self._stop:
             number, place = divmod(self._at, _BATCH)
-            batch = self._reader.batch(number).slice(place, self.left)
+            batch = self._reader.batch(number).slice(place, self._stop - self._at)
             count = batch.num_rows
             if until is not None:
                 begins = batch.column("begin").to_numpy()
@@ -373,15 +371,13 @@ def _parts(
     import pyarrow
 
     topics = tuple(sorted(routes))
+    begins = np.sort(np.concatenate([cursor.begins for cursor in cursors]))
     rest: list[pyarrow.RecordBatch] = []
     to_report, to_judge = np.zeros(0, dtype=bool), np.zeros(0, dtype=bool)
-    while True:
-        left = [cursor for cursor in cursors if cursor.left]
-        step = _PART // max(len(left), 1)
-        until = None
-        if sum(cursor.left for cursor in left) > _PART:
-            until = min(cursor.begin_after(step) for cursor in left if cursor.left > step)
-        taken = [batch for cursor in left for batch in cursor.take(until)]
+    for until in (*(begins[_PART::_PART] - 1).tolist(), None):
+        taken = [batch for cursor in cursors for batch in cursor.take(until)]
+        if not taken and until is not None:
+            continue
         table = pyarrow.Table.from_batches([*rest, *taken]).unify_dictionaries()
         order = _order_of(table, _ORDER)
         columns = _Columns.of(table, order)
@@ -397,8 +393,6 @@ def _parts(
             due = to_report & (columns.end <= until)
             judged = to_judge & (columns.begin <= until - EDGE_US)
         yield Part(table, order, attempts, due, judged)
-        if until is None:
-            return
         again = (to_report & ~due) | (to_judge & ~judged)
         to_report, to_judge = (to_report & ~due)[again], (to_judge & ~judged)[again]
         rest = table.take(order[again]).combine_chunks().to_batches()

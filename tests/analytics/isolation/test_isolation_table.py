@@ -205,7 +205,7 @@ def attempts_made(draw: st.DrawFn) -> list[Row]:
     return draw(st.permutations(rows))
 
 
-@given(made=attempts_made(), most=st.integers(1, 25), part=st.integers(1, 25))
+@given(made=attempts_made(), most=st.integers(1, 25), part=st.integers(1, 9))
 @settings(max_examples=150)
 def test_rows_in_files_give_the_same_tables(made: list[Row], most: int, part: int) -> None:
     expected = tables(made)
@@ -225,7 +225,7 @@ def test_memory_does_not_grow_with_the_attempts_of_a_producer() -> None:
         "from analytics.isolation import isolation_input\n"
         "from analytics.isolation.isolation_table import Assumed, isolation_rows\n"
         "from tests.bench.reports.attempts import batches\n"
-        "isolation_input.MOST_ROWS, isolation_input._PART = 100_000, 50_000\n"
+        "isolation_input.MOST_ROWS, isolation_input._PART = 100_000, 8\n"
         "made = isolation_rows(Assumed())(batches(int(sys.argv[1])))\n"
         "print(sum(batch.num_rows for batch in made))\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
