@@ -293,7 +293,7 @@ def _run_of(table: pyarrow.Table, folder: Path, number: int) -> _Run:
             writer.write_table(table, max_chunksize=_BATCH)
     except OSError as error:
         raise reason_here(error) from error
-    return _Run(path, _times(table, "begin")[::_BATCH], producers)
+    return _Run(path, _times(table, "begin")[::_BATCH].copy(), producers)
 
 
 def _merged(runs: Sequence[_Run]) -> Iterator[OneProducer]:
