@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
@@ -82,7 +83,7 @@ class SparkReader:
         ]
         frame = frame.selectExpr(*chosen)
         if DERIVED.keys() <= set(schema.names) and (lacking := self._lacking(files)):
-            frame = frame.mapInArrow(_deriving(lacking), schema)
+            frame = _with_derived(frame, lacking)
         is_here = not any("://" in file for file in files)
         rows = sum(map(_rows_in, files)) if is_here else None
         return self._given(frame.selectExpr("*", f"{text(source)} as {SOURCE}"), rows)
@@ -106,7 +107,7 @@ class SparkReader:
         of_row = f"coalesce({SOURCE}, {text(source)})" if SOURCE in known else text(source)
         rows = frame.selectExpr(*chosen, f"{of_row} as {SOURCE}")
         if DERIVED.keys() <= set(schema.names) and (lacking := absent_derived(list(known))):
-            rows = rows.mapInArrow(_deriving(lacking), rows.schema)
+            rows = _with_derived(rows, lacking)
         return self.engine.given(rows)
 
     def json_lines(
@@ -172,21 +173,18 @@ def _rows_in(file: str) -> int:
     return pyarrow.parquet.read_metadata(file).num_rows
 
 
-def _deriving(names: Sequence[str]) -> Callable[[Batches], Batches]:
-    """Return a function that adds missing `DERIVED` columns to rows."""
+def _with_derived(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Return rows with missing `DERIVED` columns, which are computed if a query needs them."""
+    for name in names:
+        kind = frame.schema[name].dataType
+        make = F.arrow_udf(partial(_derived, name), kind, F.ArrowUDFType.SCALAR)
+        made = make(*DERIVED[name][1])
+        frame = frame.withColumn(name, F.coalesce(F.col(name), made))
+    return frame
 
-    def derive(batches: Batches) -> Batches:
-        import pyarrow.compute
 
-        for batch in batches:
-            for name in names:
-                field = batch.schema.field(name)
-                made = derived_column(name, map(batch.column, DERIVED[name][1])).cast(field.type)
-                known = pyarrow.compute.coalesce(batch.column(name), made)
-                batch = batch.set_column(batch.schema.get_field_index(name), field, known)
-            yield batch
-
-    return derive
+def _derived(name: str, *arrays: pyarrow.Array[Any]) -> pyarrow.Array[Any]:
+    return derived_column(name, arrays)
 
 
 def _parse(columns: Sequence[Described]) -> Callable[[Batches], Batches]:
