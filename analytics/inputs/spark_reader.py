@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
@@ -176,15 +175,20 @@ def _rows_in(file: str) -> int:
 def _with_derived(frame: DataFrame, names: Sequence[str]) -> DataFrame:
     """Return rows with missing `DERIVED` columns, which are computed if a query needs them."""
     for name in names:
-        kind = frame.schema[name].dataType
-        make = F.arrow_udf(partial(_derived, name), kind, F.ArrowUDFType.SCALAR)
-        made = make(*DERIVED[name][1])
+        made = F.arrow_udf(_deriving(name), frame.schema[name].dataType)(*DERIVED[name][1])
         frame = frame.withColumn(name, F.coalesce(F.col(name), made))
     return frame
 
 
-def _derived(name: str, *arrays: pyarrow.Array[Any]) -> pyarrow.Array[Any]:
-    return derived_column(name, arrays)
+def _deriving(name: str) -> Callable[..., object]:
+    """Return the function of a `DERIVED` column, with the type hints that Spark reads."""
+    import pyarrow
+
+    def derived(*arrays: object) -> object:
+        return derived_column(name, arrays)
+
+    derived.__annotations__ = {"arrays": pyarrow.Array, "return": pyarrow.Array}
+    return derived
 
 
 def _parse(columns: Sequence[Described]) -> Callable[[Batches], Batches]:
