@@ -140,6 +140,7 @@ def _part(number: int, shape: Shape) -> Values:
         "version_name": _chosen(["V5_3_0"], np.zeros(PART)),
         "serialize_type": _chosen(["JSON"], np.zeros(PART)),
         "topic": _chosen([f"Topic{t}" for t in range(shape.topics)], topic),
+        "original_topic": _chosen([f"Topic{t}" for t in range(shape.topics)], topic),
         "group": _chosen(["shop", "readers"], polls),
         "queue_id": row % 8,
         "broker_name": _chosen([f"broker-{b}" for b in range(BROKERS)], broker),
