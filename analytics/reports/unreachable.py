@@ -14,8 +14,6 @@ from dissectors.remoting.broker_addresses import SEPARATOR
 from dissectors.rows import conversation_record as tcp
 
 from .. import derived
-from ..consuming.known import CONNECTIONS_KNOWN_BY, KNOWN_BY
-from ..diagnosis.context import Context
 from ..diagnosis.outages import REGISTER, HostLosses, Outage
 from ..inputs.rows import connections_in, exchanges_in
 from ..report import ReportInput, ReportTable, TableColumn
@@ -27,6 +25,8 @@ from ..sql.relation import Relation
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from ..diagnosis.context import Context
 
 OUTAGES = ReportTable(
     "latency_unavailable",
@@ -113,6 +113,10 @@ def outages(report_input: ReportInput, conversations: Relation, failed: Relation
 
 def _context(report_input: ReportInput, conversations: Relation) -> Context:
     """Return the shared facts about servers, from the few relevant rows."""
+    # loading the rules takes as long as a small table, and only outages need them
+    from ..consuming.known import CONNECTIONS_KNOWN_BY, KNOWN_BY
+    from ..diagnosis.context import Context
+
     context = Context()
     engine = report_input.kept.engine
     routes = report_input.exchanges.where("size(brokers) > 0").select(*KNOWN_BY)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 LOCAL = "local[*]"
 """Default master."""
 _PARTITIONS = "spark.sql.shuffle.partitions"
-_PARTITION_ROWS = 250_000
+_PARTITION_ROWS = 500_000
 """Exchanges per shuffle partition."""
 _LEAST_MEMORY, _MOST_MEMORY = 1 << 30, 8 << 30
 _LONGEST_END = 20
