@@ -14,7 +14,6 @@ from dissectors.remoting.broker_addresses import SEPARATOR
 from dissectors.rows import conversation_record as tcp
 
 from .. import derived
-from ..diagnosis.outages import REGISTER, HostLosses, Outage
 from ..inputs.rows import connections_in, exchanges_in
 from ..report import ReportInput, ReportTable, TableColumn
 from ..schema import arrow_rows
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from ..diagnosis.context import Context
+    from ..diagnosis.outages import Outage
 
 OUTAGES = ReportTable(
     "latency_unavailable",
@@ -78,6 +78,9 @@ def outages(report_input: ReportInput, conversations: Relation, failed: Relation
     signs = report_input.kept.frame(placed.where(_SIGN).select_distinct("host"))
     if report_input.kept.is_empty(signs):
         return report_input.kept.empty(OUTAGES.columns)
+    # loading the rules takes as long as a small table
+    from ..diagnosis.outages import REGISTER
+
     named_address = f"substring_index(get(brokers, 0), '{SEPARATOR}', -1)"
     asked = report_input.exchanges.where("status = 'unanswered' and `end` in ('reset', 'closed')")
     registered = report_input.exchanges.where(f"request_code = {REGISTER} and size(brokers) > 0")
@@ -113,7 +116,6 @@ def outages(report_input: ReportInput, conversations: Relation, failed: Relation
 
 def _context(report_input: ReportInput, conversations: Relation) -> Context:
     """Return the shared facts about servers, from the few relevant rows."""
-    # loading the rules takes as long as a small table, and only outages need them
     from ..consuming.known import CONNECTIONS_KNOWN_BY, KNOWN_BY
     from ..diagnosis.context import Context
 
@@ -139,6 +141,8 @@ def _context(report_input: ReportInput, conversations: Relation) -> Context:
 
 
 def _parts_of_hosts(context: Context) -> Callable[[pyarrow.Table, pyarrow.Table], pyarrow.Table]:
+    from ..diagnosis.outages import HostLosses
+
     def parts(rows: pyarrow.Table, connections: pyarrow.Table) -> pyarrow.Table:
         hosts = connections if connections.num_rows else rows
         fold = HostLosses(hosts.column("host")[0].as_py())
