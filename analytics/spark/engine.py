@@ -7,7 +7,7 @@ only from such rows are computed here by DuckDB, from the same text. All others 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
@@ -17,6 +17,8 @@ from ..schema import Described, schema_of
 from ..sql.engine import OfBatches, OfGroup, OfGroups, made_by_groups, made_of_all
 from ..sql.local import BATCH, LocalEngine, with_zones
 from ..sql.relation import Relation, RelationText, statement_of
+from .packed_rows import PACKED as PACKED_ROWS
+from .packed_rows import SLOT, packed_rows, unpacked
 from .repeated_keys import MOST_SLOTS, PACKED, keys_of_slot, packed_keys, random_factor
 
 if TYPE_CHECKING:
@@ -29,7 +31,6 @@ MOST_VALUES: Final = 10_000_000
 """Most values of one: about a hundred megabytes."""
 _ASKED: Final = 20_000
 """Rows that are asked for before they are counted: nearly all kept relations have fewer."""
-_SLOT: Final = "_slot"
 _TASK_SLOTS: Final = 4
 """Slots per shuffle partition: enough for tasks with equal work."""
 MOST_SENT: Final = 2_000_000
@@ -127,8 +128,10 @@ class SparkEngine:
         """Return the result of `fold` for some groups of equal `key` each."""
         if relation.is_here:
             return self._here.folded(relation, key, fold, columns)
-        whole = self.frame(relation).repartition(key)
-        return self.kept_frame(whole.mapInArrow(fold, schema_of(columns)))
+        placed = self.frame(relation.adding({SLOT: self._slot_of(key)}))
+        packed = placed.mapInArrow(partial(packed_rows, slots=self._slots()), PACKED_ROWS)
+        fold_packed = partial(_folded, fold=fold)
+        return self.kept_frame(packed.repartition(SLOT).mapInArrow(fold_packed, schema_of(columns)))
 
     def by_groups(
         self,
@@ -148,9 +151,7 @@ class SparkEngine:
 
         # a call per group would take longer than most groups
         slots = [
-            self.frame(rows.adding({_SLOT: f"pmod(xxhash64(`{key}`), {self._slots()})"})).groupBy(
-                _SLOT
-            )
+            self.frame(rows.adding({SLOT: self._slot_of(key)})).groupBy(SLOT)
             for rows in (relation, other)
         ]
         together = slots[0].cogroup(slots[1])
@@ -167,6 +168,10 @@ class SparkEngine:
         packed = self.frame(relation).mapInArrow(pack, PACKED)
         return self.kept_frame(packed.groupBy("slot").applyInArrow(keys_of_slot, "key long"))
 
+    def _slot_of(self, key: str) -> str:
+        """Return the SQL of the slot of a row."""
+        return f"cast(pmod(xxhash64(`{key}`), {self._slots()}) as int)"
+
     def _slots(self) -> int:
         """Return the number of slots that all groups are divided into, some for each task."""
         partitions = str(self.session.conf.get("spark.sql.shuffle.partitions"))
@@ -181,6 +186,12 @@ class SparkEngine:
             rows = with_zones(relation.rows)
             self._sent[name] = self.session.createDataFrame(rows).coalesce(1)
         return self._sent[name]
+
+
+def _folded(
+    batches: Iterable[pyarrow.RecordBatch], fold: OfBatches
+) -> Iterator[pyarrow.RecordBatch]:
+    return fold(unpacked(batches))
 
 
 def _with_braces(text: str) -> str:

@@ -1,14 +1,16 @@
 """A table expression as Spark SQL text over named inputs; an engine executes it.
 
 Rules: a relation has its columns and its text, never its rows. Expressions are Spark SQL that
-`analytics.sql.dialect` translates for DuckDB; both engines give the same rows.
+`analytics.sql.dialect` translates for DuckDB; both engines give the same rows. The text has only
+the columns that are read: Spark takes longer to plan a query with all of them than to run it over
+a small input.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from .expressions import quoted
@@ -18,8 +20,32 @@ if TYPE_CHECKING:
 
 _NAMED: Final = re.compile(r"(?s).+\sas\s+`?(\w+)`?\s*")
 _COLUMN: Final = re.compile(r"(?:`?(\w+)`?\.)?`?(\w+)`?")
+_ALIAS: Final = re.compile(r"\sas\s+`?\w+`?\s*$")
+_WORD: Final = re.compile(r"\w+")
+_ROWS: Final = re.compile(r"\bexplode\(")
+"""An expression that makes rows: they are there even if its values are not read."""
 EVERY: Final = "*"
 """All columns, in `Relation.select`."""
+
+
+class SelectList(dict[str, str]):
+    """Column -> SQL with its name, in a select that may omit columns."""
+
+    def read_for(self, needed: set[str]) -> SelectList:
+        """Return the columns that readers need, at least one."""
+        kept = {
+            name: sql
+            for name, sql in self.items()
+            if name in needed or _ROWS.search(sql) is not None
+        }
+        return SelectList(kept or dict([next(iter(self.items()))]))
+
+    def words(self) -> set[str]:
+        """Return the words of its expressions; the columns that they read are among them."""
+        return {word for sql in self.values() for word in _WORD.findall(_ALIAS.sub("", sql))}
+
+    def __str__(self) -> str:
+        return ", ".join(self.values())
 
 
 class Relation:
@@ -30,12 +56,15 @@ class Relation:
     def __init__(
         self,
         columns: Sequence[str],
-        parts: Sequence[str | Relation] = (),
+        parts: Sequence[str | SelectList | Relation] = (),
         handle: object = None,
         rows: pyarrow.Table | None = None,
         is_large: bool = False,
     ) -> None:
-        """Initialize; `parts` are its text, with relations for their names; empty: an input."""
+        """Initialize; `parts` are its text, with relations for their names; empty: an input.
+
+        A `SelectList` among them is text, too; it has all columns.
+        """
         self.columns = tuple(columns)
         """column names, in order"""
         self.parts = tuple(parts)
@@ -49,23 +78,21 @@ class Relation:
         """whether this process has all rows that it is made of"""
         self.is_large: bool = is_large or any(part.is_large for part in reads)
         """whether it is made of more rows than should be broadcast to all tasks"""
-        repeated = {name for name in self.columns if self.columns.count(name) > 1}
-        assert not repeated, f"columns that are there twice: {repeated}"
+        assert len({*self.columns}) == len(self.columns), f"repeated columns: {self.columns}"
 
     def select(self, *expressions: str) -> Relation:
         """Return columns and expressions: ``name``, ``expression as name``, ``*``."""
-        return Relation(*_selected(self, expressions))
+        chosen = _selected(self, expressions)
+        return Relation([*chosen], ["select ", chosen, " from ", self])
 
     def select_distinct(self, *expressions: str) -> Relation:
         """Return the distinct rows of `select`."""
-        columns, (text, *rest) = _selected(self, expressions)
-        return Relation(columns, [f"select distinct {str(text).removeprefix('select ')}", *rest])
+        chosen = _selected(self, expressions)
+        return Relation([*chosen], [f"select distinct {chosen} from ", self])
 
     def where(self, condition: str) -> Relation:
         """Return the rows that match a condition."""
-        return Relation(
-            self.columns, [f"select {quoted(self.columns)} from ", self, f" where {condition}"]
-        )
+        return Relation(self.columns, ["select ", self._all, " from ", self, f" where {condition}"])
 
     def adding(self, columns: Mapping[str, str]) -> Relation:
         """Return the relation with added or replaced columns: name -> expression."""
@@ -82,8 +109,9 @@ class Relation:
 
     def grouped(self, keys: Sequence[str], columns: Mapping[str, str]) -> Relation:
         """Return one row per group of `keys` (none: one row): name -> SQL aggregate."""
-        chosen = [*(f"`{key}`" for key in keys), *(f"{sql} as `{n}`" for n, sql in columns.items())]
-        parts: list[str | Relation] = [f"select {', '.join(chosen)} from ", self]
+        chosen = SelectList({key: f"`{key}`" for key in keys})
+        chosen |= {name: f"{sql} as `{name}`" for name, sql in columns.items()}
+        parts: list[str | SelectList | Relation] = ["select ", chosen, " from ", self]
         if keys:
             parts.append(f" group by {quoted(keys)}")
         return Relation([*keys, *columns], parts)
@@ -97,31 +125,31 @@ class Relation:
         return Relation(
             self.columns,
             [
-                f"select {quoted(self.columns)} from ",
-                self,
+                *("select ", self._all, " from ", self),
                 f" order by {', '.join(order)} limit {int(limit)}",
             ],
         )
 
     def limited(self, limit: int) -> Relation:
         """Return at most `limit` rows."""
-        names = quoted(self.columns)
-        return Relation(self.columns, [f"select {names} from ", self, f" limit {int(limit)}"])
+        return Relation(
+            self.columns, ["select ", self._all, " from ", self, f" limit {int(limit)}"]
+        )
 
     def sorted_by(self, order: Sequence[str]) -> Relation:
         """Return all rows sorted by some expressions."""
         return Relation(
             self.columns,
-            [f"select {quoted(self.columns)} from ", self, f" order by {', '.join(order)}"],
+            ["select ", self._all, " from ", self, f" order by {', '.join(order)}"],
         )
 
     def union(self, other: Relation) -> Relation:
         """Return the rows of both; columns are matched by name."""
         assert set(self.columns) == set(other.columns), (self.columns, other.columns)
-        names = quoted(self.columns)
+        names = self._all
         return Relation(
             self.columns,
-            [f"select {names} from ", self, f" union all select {names} from ", other],
+            ["select ", names, " from ", self, " union all select ", names, " from ", other],
         )
 
     def join(
@@ -145,37 +173,40 @@ class Relation:
         step, two = names
         keys = () if isinstance(on, str) else tuple(on)
         only = how in ("left semi", "left anti")
-        if select:
-            chosen = list(select)
-            columns = [_name_of(text) for text in select]
-        else:
+        chosen = [*select]
+        if not select:
             mine = [n for n in self.columns if n not in keys or how != "full"]
             theirs = [] if only else [name for name in other.columns if name not in keys]
             shared = [f"`{name}`" for name in keys if how == "full"]
             chosen = [*shared, *(f"{step}.`{n}`" for n in mine), *(f"{two}.`{n}`" for n in theirs)]
-            columns = [*(keys if how == "full" else ()), *mine, *theirs]
+        listed = _listed(chosen)
         equal = " and ".join(f"{step}.`{key}` = {two}.`{key}`" for key in keys)
         met = f"using ({quoted(keys)})" if how == "full" else f"on {equal if keys else on}"
         hint = f"/*+ broadcast({two}) */ " if small and not other.is_large else ""
-        text = f"select {hint}{', '.join(chosen)} from "
-        return Relation(columns, [text, self, f" as {step} {how} join ", other, f" as {two} {met}"])
+        return Relation(
+            [*listed],
+            [
+                *(f"select {hint}", listed, " from "),
+                *(self, f" as {step} {how} join ", other, f" as {two} {met}"),
+            ],
+        )
+
+    @property
+    def _all(self) -> SelectList:
+        return SelectList({name: f"`{name}`" for name in self.columns})
 
 
-def _selected(
-    relation: Relation, expressions: Sequence[str]
-) -> tuple[list[str], tuple[str | Relation, ...]]:
-    """Return the columns and parts of a select."""
-    columns: list[str] = []
-    chosen: list[str] = []
-    for expression in expressions:
-        if expression == EVERY:
-            columns += relation.columns
-            chosen += [f"`{name}`" for name in relation.columns]
-            continue
-        name = _name_of(expression)
-        columns.append(name)
-        chosen.append(f"`{name}`" if expression == name else expression)
-    return columns, (f"select {', '.join(chosen)} from ", relation)
+def _selected(relation: Relation, expressions: Iterable[str]) -> SelectList:
+    """Return the list of a select."""
+    every = [f"`{name}`" for name in relation.columns]
+    return _listed(one for text in expressions for one in (every if text == EVERY else (text,)))
+
+
+def _listed(expressions: Iterable[str]) -> SelectList:
+    named = [(_name_of(text), text) for text in expressions]
+    chosen = SelectList({name: f"`{name}`" if text == name else text for name, text in named})
+    assert len(chosen) == len(named), f"repeated columns: {named}"
+    return chosen
 
 
 def _name_of(expression: str) -> str:
@@ -198,8 +229,11 @@ class RelationText:
         self.inputs: dict[str, Relation] = {}
         """name in the text -> relation whose rows an engine has"""
         in_order = list(_in_order(relation))
-        readers = Counter(part for step in in_order for part in step.parts)
-        texts: dict[str | Relation, str] = {}
+        lists = _lists_of(in_order)
+        readers = Counter(
+            part for step in in_order for part in step.parts if isinstance(part, Relation)
+        )
+        texts: dict[Relation, str] = {}
         self.steps: list[tuple[str, str]] = []
         """name -> text, in order"""
         for step in in_order:
@@ -207,7 +241,12 @@ class RelationText:
                 texts[step] = f"input_{len(self.inputs) + 1}"
                 self.inputs[texts[step]] = step
                 continue
-            text = "".join(part if isinstance(part, str) else texts[part] for part in step.parts)
+            text = "".join(
+                texts[part]
+                if isinstance(part, Relation)
+                else str(lists[step] if isinstance(part, SelectList) else part)
+                for part in step.parts
+            )
             if step is relation:
                 texts[step] = text
             elif readers[step] > 1:
@@ -244,4 +283,29 @@ def _in_order(relation: Relation) -> Iterator[Relation]:
                 yield step
         elif step not in done:
             waiting.append((step, True))
-            waiting += [(part, False) for part in reversed(step.parts) if not isinstance(part, str)]
+            waiting += [
+                (part, False) for part in reversed(step.parts) if isinstance(part, Relation)
+            ]
+
+
+def _lists_of(in_order: Sequence[Relation]) -> dict[Relation, SelectList]:
+    """Return the list of each relation with the columns that its readers need.
+
+    All words of their texts count, so functions and literals may keep a column that nobody reads.
+    """
+    needed: dict[Relation, set[str]] = {in_order[-1]: set(in_order[-1].columns)}
+    lists: dict[Relation, SelectList] = {}
+    for step in reversed(in_order):
+        words: set[str] = set()
+        for part in step.parts:
+            if isinstance(part, str):
+                words.update(_WORD.findall(part))
+        for part in step.parts:
+            if isinstance(part, SelectList):
+                # what it is sorted by stays in its list
+                lists[step] = part.read_for(needed[step] | words)
+                words |= lists[step].words()
+        for part in step.parts:
+            if isinstance(part, Relation):
+                needed.setdefault(part, set()).update(words)
+    return lists
