@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from analytics.errors import ReportError
 from analytics.sql.local import LocalEngine
 from analytics.sql.relation import Relation, RelationText
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 ROWS = pyarrow.table(
     {"key": ["a", "b", None, "a"], "end": [1, 2, 3, None], "group": ["x", "y", "x", "z"]}
@@ -85,3 +92,66 @@ def test_nothing_but_the_input_can_be_read(tmp_path: object) -> None:
             engine.rows(Relation(("a",), (text,)))
     with pytest.raises(Exception, match="lock"):
         engine._connected().execute("set lock_configuration = false")
+
+
+def test_the_text_has_only_the_columns_that_are_read() -> None:
+    source = Relation(("a", "b", "c", "d"))
+    added = source.adding({"twice": "a * 2", "text": "upper(d)"}).where("twice > 1")
+    assert RelationText(added.select("b")).text == (
+        "select `b` from (select `b`, `twice` from"
+        " (select `b`, a * 2 as `twice` from input_1) where twice > 1)"
+    )
+    counted = added.grouped(("b",), {"n": "count(*)", "most": "max(c)"})
+    assert RelationText(counted.select("n")).text == (
+        "select `n` from (select `b`, count(*) as `n` from (select `b`, `twice` from"
+        " (select `b`, a * 2 as `twice` from input_1) where twice > 1) group by `b`)"
+    )
+    # rows without columns do not exist in SQL
+    assert RelationText(source.grouped((), {"n": "count(*)"})).text == (
+        "select count(*) as `n` from input_1"
+    )
+
+
+def test_an_expression_that_makes_rows_is_always_read() -> None:
+    engine = LocalEngine()
+    held = engine.hold(pyarrow.table({"one": [1, 2], "many": [["a", "b"], ["c"]]}))
+    exploded = held.select("explode(many) as each", "one")
+    assert rows_of(exploded.grouped((), {"n": "count(one)"}), engine) == [(3,)]
+
+
+_STEPS: Mapping[str, Callable[[Relation, Relation], Relation]] = {
+    "where": lambda one, _: one.where("coalesce(`end`, 0) < 3"),
+    "replace": lambda one, _: one.adding({"end": "`end` + 1"}),
+    "add": lambda one, _: one.adding({"more": "coalesce(`group`, '') || '!'"}),
+    "drop": lambda one, _: one.without("key"),
+    "group": lambda one, _: one.grouped(("group",), {"end": "sum(`end`)", "key": "max(key)"}),
+    "join": lambda one, two: one.join(two.select("key", "`end` as other_end"), ["key"], "left"),
+    "anti": lambda one, two: one.join(two.where("`end` = 2"), ["key"], "left anti"),
+    "full": lambda one, two: one.select("key", "end").join(
+        two.select("key", "group"), ["key"], "full"
+    ),
+    "union": lambda one, two: one.select("key", "end", "group").union(two),
+    "first": lambda one, _: one.ordered(["key", "`end`", "`group`"], 2),
+    "distinct": lambda one, _: one.select("key", "group", "end").distinct(),
+    "window": lambda one, _: one.adding({"end": "sum(`end`) over (partition by `group`)"}),
+    "twice": lambda one, _: one.select("key", "end", "group").union(
+        one.where("`group` = 'x'").select("key", "end", "group")
+    ),
+}
+
+
+@given(st.lists(st.sampled_from(sorted(_STEPS)), max_size=6), st.sampled_from(ROWS.column_names))
+def test_columns_that_are_not_read_change_no_row(names: list[str], column: str) -> None:
+    engine = LocalEngine()
+    whole = kept = other = engine.hold(ROWS)
+    for name in names:
+        if not {"key", "end", "group"} <= {*whole.columns} or (
+            name in ("join", "add") and {"other_end", "more"} & {*whole.columns}
+        ):
+            continue
+        whole = _STEPS[name](whole, other)
+        kept = engine.keep(_STEPS[name](kept, other))  # has all its columns
+    if column in whole.columns:
+        assert rows_of(whole.select(column), engine) == rows_of(kept.select(column), engine)
+    assert rows_of(whole, engine) == rows_of(kept, engine)
+    engine.close()
