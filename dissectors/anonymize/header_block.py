@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from hpack.exceptions import HPACKDecodingError
+from hpack.hpack import decode_integer, encode_integer
 from hpack.huffman_constants import REQUEST_CODES, REQUEST_CODES_LENGTH
 
 from ..foreign import Unreadable
@@ -142,29 +144,15 @@ def _add(parts: list[bytes | _Text], block: bytes, at: int, text: str | None, fr
 
 def _read(block: bytes, at: int, bits: int) -> tuple[int, int]:
     """Return a number with a prefix of so many bits, and its end."""
-    most = (1 << bits) - 1
-    value = block[at] & most
-    at += 1
-    if value < most:
-        return value, at
-    shift = 0
-    for byte in block[at : at + _MOST_MORE]:
-        at += 1
-        value += (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return value, at
-    raise Unreadable("a number that does not end")
+    try:
+        value, size = decode_integer(block[at : at + 1 + _MOST_MORE], bits)
+    except HPACKDecodingError:
+        raise Unreadable("a number that does not end") from None
+    return value, at + size
 
 
 def _number(first: int, bits: int, value: int) -> bytes:
-    most = (1 << bits) - 1
-    if value < most:
-        return bytes((first | value,))
-    out = bytearray((first | most,))
-    value -= most
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
+    """Return a number after the bits that `first` has before its prefix."""
+    out = encode_integer(value, bits)
+    out[0] |= first
     return bytes(out)

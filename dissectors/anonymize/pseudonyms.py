@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Final
 
 from ..foreign import base64_of, hex_bytes_of, hexadecimal_of, natural_of
-from ..remoting.ids.message_ids import GRPC_ID, decode_recall_handle
+from ..remoting.ids.message_ids import GRPC_ID, decode_recall_handle, encode_recall_handle
 from ..remoting.ids.trace_context import SW8, TRACEPARENT, decode_sw8, decode_traceparent
 from ..remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
 from .kinds import KINDS
@@ -164,13 +164,15 @@ class Pseudonyms:
 
     def recall_handle(self, text: str) -> str:
         """Rewrite the recall handle of a timer message."""
-        if decode_recall_handle(text) is None or "names" in self._keep:
+        handle = decode_recall_handle(text)
+        if handle is None or "names" in self._keep:
             return self.name(text)
-        data = (base64_of(text + "=" * (-len(text) % 4), b"-_") or b"").decode()
-        version, topic, broker, time, key = data.split(" ")
-        parts = (version, self.name(topic), self.name(broker), time, self.message_id(key))
-        new = base64.urlsafe_b64encode(" ".join(parts).encode()).decode()
-        return new[: len(text)]
+        new = handle._replace(
+            topic=self.name(handle.topic),
+            broker_name=self.name(handle.broker_name),
+            unique_key=self.message_id(handle.unique_key),
+        )
+        return encode_recall_handle(new)[: len(text)]  # as long: a text may lack the padding
 
     def trace_context(self, name: str, text: str) -> str | None:
         """Rewrite the ids and names of a W3C or SkyWalking trace context, or return None if it is

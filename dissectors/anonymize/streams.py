@@ -192,8 +192,7 @@ class _CallEnd:
     def _frame(self, frame: Http2Frame, events: list[StreamEvent]) -> None:
         start = frame.place.offset - HEAD - len(frame.payload) - frame.missing
         kind, payload, packet = frame.type, frame.payload, frame.place.packet
-        head = (len(payload) + frame.missing).to_bytes(3) + bytes((kind, frame.flags))
-        head += frame.stream.to_bytes(4)
+        head = _head_of(frame, len(payload) + frame.missing, frame.flags)
         if kind in (HEADERS, CONTINUATION):
             if kind == HEADERS:
                 self._block.clear()
@@ -255,9 +254,8 @@ class _CallEnd:
                 data = bytes((padding,)) + fixed + data + bytes(padding)
             elif place == 0:
                 data = fixed + data
-            head = len(data).to_bytes(3) + bytes((frame.type, flags)) + frame.stream.to_bytes(4)
             start = frame.place.offset - HEAD - len(frame.payload)
-            self._put(start, head + data, frame.place.packet)
+            self._put(start, _head_of(frame, len(data), flags) + data, frame.place.packet)
         if event.ended and not self.is_client:
             self._streams.close(event.stream, event.place.packet)
 
@@ -275,6 +273,10 @@ class _CallEnd:
             self._streams.drop("messages of gRPC of which the method is not known", len(event.data))
         if event.ended and not self.is_client:
             self._streams.close(event.stream, packet)
+
+
+def _head_of(frame: Http2Frame, length: int, flags: int) -> bytes:
+    return length.to_bytes(3) + bytes((frame.type, flags)) + frame.stream.to_bytes(4)
 
 
 class CallStreams:
