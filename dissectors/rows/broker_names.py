@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ..foreign import natural_of
+from ..ports import VIP_BELOW
 from ..remoting.broker_addresses import SEPARATOR
 from ..remoting.code_names import request_name
 from ..remoting.code_sets import FETCHES, SENDS
@@ -31,8 +32,6 @@ NAMING_CODES: Final = SENDS | FETCHES
 """codes of the requests that name their broker"""
 NAMING_REQUESTS: Final = frozenset(map(request_name, NAMING_CODES))
 """names of these requests"""
-VIP_BELOW: Final = 2
-"""a broker's VIP channel listens this many ports below its own"""
 _LAST_PORT: Final = 65_535
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 _AGREEMENT: Final = 0.8
