@@ -9,6 +9,7 @@ TCP options are dropped. A packet that is not TCP becomes an empty one, to keep 
 
 from __future__ import annotations
 
+import struct
 import tempfile
 from array import array
 from bisect import bisect_right
@@ -45,7 +46,13 @@ from .streams import CallStreams, ReplicationStreams
 LINKTYPE_RAW: Final = 101
 _TCP: Final = 6
 _EXPERIMENT: Final = 253
-_MOST_IPV4: Final = 0xFFFF
+_MOST_LENGTH: Final = 0xFFFF
+_TCP_HEAD: Final = struct.Struct(">HHIIBBH")
+"""ports, sequence, acknowledgement, size, flags, window; then checksum and urgent pointer"""
+_V4_HEAD: Final = struct.Struct(">BxHxxHBB")
+"""version and size, length, flags, hops, protocol; then checksum and addresses"""
+_V6_HEAD: Final = struct.Struct(">BxxxHBB")
+"""version, length, protocol, hops; then addresses"""
 _CYCLE: Final = 1 << 32
 _MOST_KEYS: Final = 1 << 16
 
@@ -289,34 +296,26 @@ class CaptureAnonymizer:
         size = int(address_size(key))
         names = self._names
         source, target = (names.address(bytes(key[at : at + size])) for at in (0, size))
-        ports = b"".join(
-            names.port(int.from_bytes(key[at : at + 2], "big")).to_bytes(2, "big")
-            for at in (2 * size, 2 * size + 2)
+        ports = (
+            names.port(int.from_bytes(key[at : at + 2], "big")) for at in (2 * size, 2 * size + 2)
         )
         payload = self._payload(segment, store)
-        head = b"".join(
-            (
-                ports,
-                int(segment.seq).to_bytes(4, "big"),
-                int(segment.ack).to_bytes(4, "big"),
-                bytes((0x50, int(segment.flags) & 0xFF)),
-                int(segment.window & 0xFFFF).to_bytes(2, "big"),
-            )
+        head = _TCP_HEAD.pack(
+            *ports,
+            int(segment.seq),
+            int(segment.ack),
+            0x50,  # 20 bytes, without options
+            int(segment.flags) & 0xFF,
+            int(segment.window) & 0xFFFF,
         )
-        whole = len(payload) + int(segment.missing)
-        pseudo = source + target + (20 + whole).to_bytes(4, "big") + _TCP.to_bytes(4, "big")
+        length = 20 + len(payload) + int(segment.missing)
+        pseudo = source + target + struct.pack(">II", length, _TCP)
+        # Where the snap length cut bytes off, the checksum is not known: 0.
         check = 0 if segment.missing else _checksum(pseudo + head + bytes(4) + payload)
-        tcp = head + check.to_bytes(2, "big") + bytes(2) + payload
+        tcp = head + struct.pack(">HH", check, 0) + payload
         if size == 16:
-            length = 20 + whole
-            carried = length if length <= _MOST_IPV4 else 0
-            start = b"\x60" + bytes(3) + carried.to_bytes(2, "big") + bytes((_TCP, 64))
-            return start + source + target + tcp
-        length = 40 + whole
-        total = length if length <= _MOST_IPV4 else 0
-        start = b"\x45\0" + total.to_bytes(2, "big") + b"\0\0\x40\0" + bytes((64, _TCP))
-        check = _checksum(start + b"\0\0" + source + target)
-        return start + check.to_bytes(2, "big") + source + target + tcp
+            return _V6_HEAD.pack(0x60, _fitting(length), _TCP, 64) + source + target + tcp
+        return _ipv4_head(20 + length, _TCP, source + target) + tcp
 
     def _payload(self, segment: Segment, store: BinaryIO) -> bytes:
         length = int(segment.end - segment.start)
@@ -411,10 +410,16 @@ def _checksum(data: bytes) -> int:
     return 0xFFFF - total
 
 
-def _empty() -> bytes:
-    start = b"\x45\0" + (20).to_bytes(2, "big") + b"\0\0\x40\0" + bytes((64, _EXPERIMENT))
-    return start + _checksum(start + bytes(10)).to_bytes(2, "big") + bytes(8)
+def _fitting(length: int) -> int:
+    """Return a length as IP headers have it; 0 for one that does not fit (offloaded segments)."""
+    return length if length <= _MOST_LENGTH else 0
 
 
-_EMPTY: Final = _empty()
+def _ipv4_head(length: int, protocol: int, addresses: bytes) -> bytes:
+    start = _V4_HEAD.pack(0x45, _fitting(length), 0x4000, 64, protocol)
+    check = _checksum(start + bytes(2) + addresses)
+    return start + check.to_bytes(2, "big") + addresses
+
+
+_EMPTY: Final = _ipv4_head(20, _EXPERIMENT, bytes(8))
 """An empty IPv4 packet of an experimental protocol."""
