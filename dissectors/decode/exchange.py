@@ -16,6 +16,7 @@ from ..findings import Finding, FindingKind
 from ..grpc.command import CallCommand
 from ..remoting.code_names import REQUEST_NAMES, request_name, response_name
 from ..rows.record import ANSWERED, ONEWAY, ORPHAN, UNANSWERED
+from ..tcp.capture import packet_number
 
 MAX_REQUESTS: Final = 4096
 """maximum unanswered requests of one direction; more than any client's default concurrency"""
@@ -164,7 +165,7 @@ class ExchangeMatcher:
         requests = direction.requests
         before = requests.get(opaque)
         if before is not None:
-            detail = f"opaque {opaque} again in packet {pdu.packet & ((1 << 40) - 1)}"
+            detail = f"opaque {opaque} again in packet {packet_number(pdu.packet)}"
             self._findings.append(before.say(FindingKind.OPAQUE_REUSED, detail))
             self._give_up(direction, before, out)
         if requests is NO_PDUS:

@@ -25,7 +25,7 @@ from ..replication.progress import first_of
 from ..rows.conversation_record import NO_RESPONSE, ConversationRecord
 from ..rows.encoded import Lines
 from ..rows.record import ExchangeRecord
-from ..tcp.capture import CAPTURE_SHIFT, CaptureReader, Packet
+from ..tcp.capture import CAPTURE_SHIFT, CaptureReader, Packet, packet_number
 from ..tcp.decompression import MOST_TIMES
 from ..tcp.formats import PCAP_HEADER, reader_of
 from ..tcp.no_capture import what_it_is
@@ -57,8 +57,6 @@ if TYPE_CHECKING:
 
 WATCHED_PATIENCE = 2_000_000_000
 """maximum ns to hold a command for packet order in live use"""
-PACKET_NUMBER = (1 << CAPTURE_SHIFT) - 1
-"""mask of the packet number in a packet id"""
 IDLE_LOOKS = 5
 """reads without new bytes of a followed file (a second) before held data is emitted"""
 
@@ -290,7 +288,7 @@ class Decode:
         Only those that were already emitted as overdue.
         """
         stayed = self._overdue.stayed if self._overdue is not None else ()
-        return {(int(pdu.conversation), pdu.packet & PACKET_NUMBER) for pdu in stayed}
+        return {(int(pdu.conversation), packet_number(pdu.packet)) for pdu in stayed}
 
     def _provisional_rows(self, waiting: list[Exchange]) -> list[ExchangeRecord]:
         findings: list[Finding] = []

@@ -340,7 +340,8 @@ class MessageTable:
 
     def _commit_in(self, seen: SeenExchange, request: Pdu) -> str | None:
         """Return the offset that a pull commits, or None if absent or unchanged."""
-        flag, offset = _flag_and_offset_of(request)
+        view = request.view
+        flag, offset = view.text(view.sys_flag), view.text(view.commit_offset)
         flags = natural_of(flag) if flag is not None else None
         if offset is None or flags is None or not flags & _COMMITS_OFFSET:
             return None
@@ -362,12 +363,6 @@ def _code_of(request: Pdu | None, pdu: Pdu) -> int:
         return -1
     code = request_code_of_response(command.code, command.ext_fields, pdu.body, pdu.missing)
     return -1 if code is None else int(code)
-
-
-def _flag_and_offset_of(request: Pdu) -> tuple[str | None, str | None]:
-    """Return the flags of a pull, and the offset that it may commit."""
-    view = request.view
-    return view.text(view.sys_flag), view.text(view.commit_offset)
 
 
 def _shared_by_rows(row: ExchangeRecord, client: str | None) -> int:

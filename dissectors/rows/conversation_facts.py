@@ -6,7 +6,7 @@ declared here. Only unusual connections have facts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from ..facts import value_in
@@ -171,18 +171,26 @@ def stall_fact(stall: Stall) -> str:
     return conversation_fact(STALL, f"{stall.sender} {first} {last} {stall.repeats} {stall.size}")
 
 
+def _said_of_ends(row: ConversationRecord, name: str) -> Iterator[list[str]]:
+    """Yield the parts of the facts of a name; the first part is the end that each is about."""
+    for text in row.facts:
+        found, _, value = text.partition("=")
+        parts = value.split(" ")
+        if found == name and parts[0] in (CLIENT, SERVER):
+            yield parts
+
+
 def stalls_in(row: ConversationRecord) -> list[Stall]:
     """Return the stalls of a connection, without implausible ones."""
     stalls = []
-    for text in row.facts:
-        name, _, value = text.partition("=")
-        parts = value.split(" ") if name == STALL else []
-        if len(parts) not in _STALL_PARTS or parts[0] not in (CLIENT, SERVER):
+    for parts in _said_of_ends(row, STALL):
+        if len(parts) not in _STALL_PARTS:
             continue
         first, last, repeats, size = map(natural_of, [*parts[1:], "0"][:4])
         if first is None or last is None or repeats is None or size is None:
             continue
         first, last = first * _MICROSECOND, last * _MICROSECOND
+        # The times of the row are exact, those of the fact are cut to microseconds.
         if row.start_time - _MICROSECOND < first <= last <= row.end_time:
             stalls.append(Stall(parts[0], first, last, repeats, size))
     return stalls
@@ -196,10 +204,8 @@ def late_fact(late: Late) -> str:
 def late_in(row: ConversationRecord) -> list[Late]:
     """Return the late segments of both ends of a connection."""
     result = []
-    for text in row.facts:
-        name, _, value = text.partition("=")
-        parts = value.split(" ") if name == LATE else []
-        if len(parts) != len(Late._fields) or parts[0] not in (CLIENT, SERVER):
+    for parts in _said_of_ends(row, LATE):
+        if len(parts) != len(Late._fields):
             continue
         number, most = natural_of(parts[1]), natural_of(parts[2])
         if number is not None and most is not None:
