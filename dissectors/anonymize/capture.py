@@ -76,6 +76,7 @@ class Anonymized:
 class _Run:
     """The rewritten commands of one direction of a conversation."""
 
+    # Arrays: a capture may have millions of commands, and all their places stay in memory.
     __slots__ = (
         "first_packet", "has_commands", "last_packet", "lengths", "offsets", "origin", "places"
     )  # fmt: skip
@@ -127,7 +128,7 @@ class CaptureAnonymizer:
 
     def write(self, capture: str, out: BinaryIO) -> Anonymized:
         """Write the rewritten capture to an open file; raise CaptureError if it is invalid."""
-        if self._names.learns:
+        if self._names.learns:  # a name may come before the field that says that it stays
             with tempfile.TemporaryFile(prefix="rmqtool-anonymize-") as unused:
                 CaptureAnonymizer(self._names, self._options)._collect(capture, unused)
             self._names.start_over()
@@ -195,6 +196,7 @@ class CaptureAnonymizer:
         def streams_of(direction: Direction) -> CallStreams | ReplicationStreams:
             conversation = direction.conversation
             first, second = conversation.first, conversation.second
+            # This table numbers only some connections: keep apart from the numbers of `_collect`.
             number = -1 - int(conversation.number)
             puts = [partial(self._put, store, number, side, False) for side in (first, second)]
             if first.key in calls:
@@ -240,7 +242,7 @@ class CaptureAnonymizer:
                 continue
             if segment.flags & SYN:
                 direction.reassembler.synchronize(segment, pieces)
-                segment.seq = (segment.seq + 1) & (_CYCLE - 1)
+                segment.seq = (segment.seq + 1) & (_CYCLE - 1)  # a SYN takes a sequence number
             if (segment.end > segment.start or segment.missing) and not segment.flags & RST:
                 direction.reassembler.receive(segment, pieces)
             give(direction)
@@ -325,6 +327,7 @@ class CaptureAnonymizer:
         covered = 0
         for run in self._runs_at(segment):
             offset = _nearest(int(segment.seq) - run.origin, run)
+            # Begin with the command that has the first byte of the segment, or ends before it.
             at = max(0, bisect_right(run.offsets, offset) - 1)
             while at < len(run.offsets) and run.offsets[at] < offset + length:
                 first = max(offset, run.offsets[at])
@@ -339,7 +342,7 @@ class CaptureAnonymizer:
                 at += 1
             if run.has_commands and run.offsets[0]:
                 covered += _prefix(out, segment, -offset)
-            if covered:
+            if covered:  # a later connection with the same ports has other bytes
                 break
         if covered < length:
             self._done.dropped["bytes outside of decoded commands"] += length - covered
@@ -372,6 +375,7 @@ def _prefix(out: bytearray, segment: Segment, at: int) -> int:
 
 def _nearest(distance: int, run: _Run) -> int:
     """Return the offset of a sequence number that is nearest to those of a run."""
+    # Sequence numbers start again after 4 GiB; offsets do not.
     middle = (run.offsets[0] + run.offsets[-1]) // 2
     offset = distance % _CYCLE
     return offset + (middle - offset + _CYCLE // 2) // _CYCLE * _CYCLE
@@ -406,6 +410,7 @@ def _checksum(data: bytes) -> int:
     """Return the Internet checksum."""
     if len(data) & 1:
         data += b"\0"
+    # The sum of 16-bit words with end-around carry is the number modulo 2¹⁶ - 1.
     total = int.from_bytes(data, "big") % 0xFFFF
     return 0xFFFF - total
 

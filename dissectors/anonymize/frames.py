@@ -29,6 +29,7 @@ from ..remoting.messages.record_layout import (
     CRC_PROPERTY,
     FIELD_ENDS,
     FIXED,
+    FIXED_PART,
     SIZE_AND_MAGIC,
     SYS_FLAG,
     SYS_FLAG_AT,
@@ -65,6 +66,12 @@ _BATCH: Final = RequestCode.SEND_BATCH_MESSAGE
 _BATCH_HEAD: Final = struct.Struct(">iIiii")
 _INT: Final = struct.Struct(">i")
 _SHORT: Final = struct.Struct(">H")
+_FIELDS: Final = tuple(name for name, _ in FIXED_PART)
+_MAGIC: Final = _FIELDS.index("magic")
+_BODY_CRC: Final = _FIELDS.index("body_crc")
+_BODY_LENGTH: Final = _FIELDS.index("body_length")
+_ADDRESSES: Final = (_FIELDS.index("born_address"), _FIELDS.index("store_address"))
+"""fields of a stored message, each address followed by its port"""
 
 
 class FrameRewriter:
@@ -160,7 +167,7 @@ class FrameRewriter:
 
     def _binary_header(self, header: bytes) -> bytes:
         out = bytearray(header)
-        at = 13  # code, language, version, opaque, flag
+        at = 13  # after code, language, version, opaque, and flag
         try:
             (size,) = _INT.unpack_from(header, at)
             at += 4
@@ -229,7 +236,7 @@ class FrameRewriter:
             return self.blank("what is not JSON in a body", match[0])
         is_known = not member or member.isdigit() or member.lower() in _LOWER_MEMBERS
         if _is_secret(member):
-            return b"1" * len(match[0])
+            return b"1" * len(match[0])  # still a number
         if match["rest"] or is_known or len(number) < _LEAST_NUMBER:
             return match[0]
         return self._hashes(number)
@@ -253,6 +260,7 @@ class FrameRewriter:
                 out.append(f"\\u{ord(char):04x}")
             else:
                 out.append(char)
+        # Two escapes of a surrogate pair are two characters here, each half of one.
         encoded = "".join(out).encode("utf-8", "surrogatepass")
         return encoded if len(encoded) == len(raw) else self.blank("texts", raw)
 
@@ -388,24 +396,24 @@ class FrameRewriter:
         out = bytearray(record)
         try:
             (sys_flag,) = SYS_FLAG.unpack_from(record, SYS_FLAG_AT)
-            hosts = sys_flag >> 4 & 3
+            hosts = sys_flag >> 4 & 3  # whether the two addresses are IPv6
             fixed, ends = FIXED[hosts], FIELD_ENDS[hosts]
             values = fixed.unpack_from(record)
-            for place in (9, 12):
+            for place in _ADDRESSES:
                 address, port = values[place], values[place + 1]
                 out[ends[place] : ends[place + 1]] = self._names.address(address)
                 _INT.pack_into(out, ends[place + 1], self._names.port(port))
             start = fixed.size
-            topic_at = start + values[16]
+            topic_at = start + values[_BODY_LENGTH]
             if not start <= topic_at < len(record):
                 raise ValueError("a length beyond the end")
-            width = 2 if values[1] == MAGIC_V2 else 1
+            width = 2 if values[_MAGIC] == MAGIC_V2 else 1
             size = int.from_bytes(record[topic_at : topic_at + width], "big")
             topic = record[topic_at + width : topic_at + width + size].decode("utf-8", "replace")
             new = self._message_body(topic, sys_flag, record[start:topic_at])
             out[start:topic_at] = new
-            if values[2]:
-                _INT.pack_into(out, 8, zlib.crc32(new) & CRC_MASK)
+            if values[_BODY_CRC]:
+                _INT.pack_into(out, ends[_BODY_CRC], zlib.crc32(new) & CRC_MASK)
             self._put(out, topic_at + width, size, partial(self._names.name, field="topic"))
             at = topic_at + width + size
             (size,) = _SHORT.unpack_from(record, at)
@@ -415,6 +423,7 @@ class FrameRewriter:
             properties = bytes(out[at + 2 : at + 2 + size])
             if properties[-CRC_ENTRY_SIZE:].startswith(CRC_PROPERTY.encode()):
                 digits = crc_digits(bytes(out[: at + 2 + size])).encode()
+                # The CRC is that of the record before its entry, which is the last property.
                 place = at + 2 + size - len(digits) - 1
                 out[place : place + len(digits)] = digits
         except (struct.error, ValueError):

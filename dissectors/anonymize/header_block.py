@@ -70,11 +70,12 @@ def rewritten(
         first = block[at]
         start = at
         if first & _INDEXED:
-            _, at = _read(block, at, 7)
+            _, at = _read(block, at, 7)  # a header of the table
             place += 1
         elif not first & _ADDED and first & _SIZE:
-            _, at = _read(block, at, 5)
+            _, at = _read(block, at, 5)  # a new size of the table
         else:
+            # A name of the table, or 0 and a name; then a value.
             index, at = _read(block, at, 6 if first & _ADDED else 4)
             if place >= len(headers):
                 raise Unreadable("a block with more headers than it decodes to")
@@ -97,6 +98,7 @@ def _fitted(parts: list[bytes | _Text], size: int) -> tuple[bytes, int]:
     if over <= 0:
         return whole, 0
     texts = [part for part in parts if isinstance(part, _Text)]
+    # Cut values whose length does not matter first, then the longest ones.
     for text in sorted(texts, key=lambda text: (not text.free, -len(text.data))):
         cut += not text.free
         over = text.cut(over)
@@ -122,7 +124,7 @@ def _huffman(data: bytes) -> bytes:
             out.append(bits >> count & 0xFF)
         bits &= (1 << count) - 1
     if count:
-        out.append(bits << (8 - count) & 0xFF | 0xFF >> count)
+        out.append(bits << (8 - count) & 0xFF | 0xFF >> count)  # padded with ones: RFC 7541, 5.2
     return bytes(out)
 
 

@@ -326,6 +326,8 @@ class Pseudonyms:
             out = [free[self._permuted(b"v4", len(free), free.index(first))]]
         for at in range(1, 4):
             label = b"v4" + packed[:at]
+            # 192.168/16, 169.254/16, and 172.16/12 stay within themselves, and the other networks
+            # of these first octets outside of them.
             is_fixed = at == 1 and (
                 (first == 192 and second == 168) or (first == 169 and second == 254)
             )
@@ -388,6 +390,7 @@ class Pseudonyms:
         """
         if domain < 2:
             return number
+        # The network covers less than four times the domain: fewer than four runs on average.
         half = ((domain - 1).bit_length() + 1) // 2
         mask = (1 << half) - 1
         size = (half + 7) // 8

@@ -187,6 +187,7 @@ class _CallEnd:
         if not isinstance(piece, Data) or piece.offset:
             return False
         head = piece.data[piece.start : piece.end]
+        # A client begins with the preface, a server with SETTINGS that acknowledge nothing.
         return head.startswith(PREFACE[:HEAD]) or head[3:9] == bytes((SETTINGS, 0, 0, 0, 0, 0))
 
     def _frame(self, frame: Http2Frame, events: list[StreamEvent]) -> None:
@@ -211,7 +212,7 @@ class _CallEnd:
         elif kind == GOAWAY:
             reason = self._streams.said(payload[8:])
             self._put(start, head + payload[:8] + reason, packet)
-        elif kind != PUSH_PROMISE:
+        elif kind != PUSH_PROMISE:  # its header block is not rewritten, so its bytes become zeros
             self._streams.drop("frames of HTTP/2 that no definition has", len(payload))
             self._put(start, head + bytes(len(payload)), packet)
 
@@ -233,6 +234,7 @@ class _CallEnd:
             block = self._streams.block(b"".join(payloads), event)
         except Unreadable:
             return
+        # What the block became shorter is padding of its first frame.
         short = sum(map(len, payloads)) - len(block)
         is_padded = bool(first.flags & PADDED) or short > 0
         if short and not first.flags & PADDED:
