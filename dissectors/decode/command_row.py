@@ -136,6 +136,7 @@ def body_of(
         budget,
         None if response else fields,
     )
+    # Without its request, a response could be of any operation; only messages are certain.
     if response and seen.request is None and not body.messages:
         return Body(body.kind, body.value, body.messages, "its request was not captured")
     return body
@@ -172,6 +173,7 @@ def _text_of(data: bytes, cut: bool) -> str | None:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
+        # A character cut at the end leaves at most three of its bytes.
         if not cut or error.end < len(data) or len(data) - error.start > 3:
             return None
         text = data[: error.start].decode()

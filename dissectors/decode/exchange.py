@@ -154,14 +154,14 @@ class ExchangeMatcher:
     def _request(self, pdu: Pdu, out: list[Exchange]) -> None:
         direction = pdu.direction
         opaque = pdu.opaque
-        if direction.early:
+        if direction.early:  # packets out of order, or a hole before the request
             response = direction.early.pop(opaque, None)
             if response is not None:
                 self._note_gone(response)
                 if response.ts + EARLY_TOLERANCE >= pdu.ts:
                     out.append(Exchange(pdu, response))
                     return
-                out.append(Exchange(None, response))
+                out.append(Exchange(None, response))  # to an earlier request with this opaque
         requests = direction.requests
         before = requests.get(opaque)
         if before is not None:
@@ -172,6 +172,7 @@ class ExchangeMatcher:
             requests = direction.requests = {}
         requests[opaque] = pdu
         self._note_waiting(pdu, direction)
+        # Only the oldest is checked: the others are younger, and each new request checks again.
         oldest = next(iter(requests.values()))
         if pdu.ts - oldest.ts > MAX_WAIT:
             self._give_up(direction, oldest, out)
@@ -241,7 +242,7 @@ class ExchangeMatcher:
         for direction in self._directions:
             waiting.extend(direction.requests.values())
             waiting.extend(direction.early.values())
-        waiting.sort(key=_ts_of)
+        waiting.sort(key=_ts_of)  # several at once, so that sorting is rare
         detail = f"{self.waiting} requests are unanswered"
         for pdu in waiting:
             if self.waiting <= MAX_WAITING // 8 * 7 and self._bytes <= MAX_WAITING_BYTES // 8 * 7:

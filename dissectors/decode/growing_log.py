@@ -103,12 +103,14 @@ class GrowingLog:
                     continue
                 path.chmod(PRIVATE if mode is None else mode)
                 target = self._folder / path.relative_to(self.path)
+                # Folders of days and hours get the mode of the log, outermost first.
                 for parent in reversed(target.relative_to(self._folder).parents[:-1]):
                     made = self._folder / parent
                     if not made.is_dir():
                         made.mkdir(_PRIVATE_FOLDER)
                         made.chmod(_PRIVATE_FOLDER if folder_mode is None else folder_mode)
                 path.rename(target)
+        # The manifest comes last: until then, no reader knows of the new files.
         written = self.path / MANIFEST
         write_manifest(written, manifest)
         written.chmod(PRIVATE if mode is None else mode)

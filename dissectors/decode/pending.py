@@ -92,6 +92,7 @@ class Overdue:
     def found(self, matcher: ExchangeMatcher, now: int) -> list[Exchange]:
         """Return the requests that became overdue since the last call."""
         overdue = []
+        # Requests on a connection that has ended are overdue earlier, after `LINGER`.
         for pdu in matcher.waiting_since(now - min(self._after, LINGER)):
             if pdu not in self._reported and self._is_overdue(pdu, now):
                 self._reported[pdu] = None

@@ -189,7 +189,7 @@ class Decode:
         for info in findings:
             counts[info.kind] = counts.get(info.kind, 0) + 1
         self._findings += findings
-        if len(self._findings) > MAX_FINDINGS:  # nobody takes them
+        if len(self._findings) > MAX_FINDINGS:  # nobody takes them; half at once is cheaper
             del self._findings[MAX_FINDINGS // 2 :]
 
     def stop(self) -> None:
@@ -415,6 +415,7 @@ class Decode:
                 chunk = b""  # the reader has it
             size = reader.waiting + len(chunk)
             packets = reader.receive(chunk)
+            # Secrets and marks of a chunk must be known before its packets are decoded.
             self._take_secrets(reader)
             _take_marks(reader, stages)
             _receive(stages, stats, packets, reader.packets, size)

@@ -90,6 +90,7 @@ class BrokerNames:
         """Return address -> name for all named addresses, without VIP channels."""
         if self._resolved is None:
             resolved = {address: _only_name(names) for address, names in self.routed.items()}
+            # `asked` counts only at addresses where no request succeeded.
             for address, name in _at_home(self.asked | self.served).items():
                 resolved.setdefault(address, name)
             self._resolved = {address: name for address, name in resolved.items() if name}
@@ -127,6 +128,7 @@ class BrokerNames:
             if not name or len(names) >= MAX_NAMES:
                 return
             known = 0
+        # Counting the only name of a route again, the usual case, changes no name.
         if known == 0 or len(names) > 1 or counts is not self.routed:
             self._resolved = None
         names[name] = known + count

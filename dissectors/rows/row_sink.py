@@ -169,6 +169,7 @@ class JsonSink(RowSink):
         return out
 
     def number(self, name: str, number: i64) -> None:  # noqa: ARG002
+        # As `_begin` does; inline, because most values are numbers and plain texts.
         out = self._out
         out.write(self._names[self._at])
         self._at += 1

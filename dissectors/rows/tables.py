@@ -174,7 +174,7 @@ def safe_cell(text: str) -> str:
     In locales with a decimal comma, a spreadsheet splits cells at each `;`, even within quotes.
     """
     if text.startswith(_FORMULA_STARTS):
-        text = "'" + text
+        text = "'" + text  # spreadsheets show what follows as text
     if ";" in text:
         text = _FORMULA_LATER.sub(r"\1'", text)
     return text if text.isprintable() else printable(text)
