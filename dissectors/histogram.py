@@ -43,6 +43,7 @@ class Histogram:
             value = max(value, 0)
             bucket = value
         else:
+            # The highest SUB_BITS + 1 bits of a value choose its bucket.
             shift = value.bit_length() - SUB_BITS - 1
             bucket = (shift << SUB_BITS) + (value >> shift)
         self.buckets[bucket] = self.buckets.get(bucket, 0) + 1

@@ -89,6 +89,7 @@ class OwnedFolder:
             self.path.rename(self.folder)
             forget(self.path)
             return
+        # A folder that is not empty cannot be replaced by one rename.
         aside = self.path.with_suffix(".old")
         self.folder.rename(aside)
         try:

@@ -127,6 +127,7 @@ class Pattern:
             if match is None:
                 break
             start, end = match.span()
+            # RE2 matches bytes: an empty match inside of a character is none.
             if start < end or start == len(data) or not _is_inside(data[start]):
                 new = replacement.of(match)
                 pieces += (data[kept:start], new)

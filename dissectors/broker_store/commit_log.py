@@ -183,12 +183,13 @@ class _Reader:
             data = self._bytes(at, _WINDOW)
             for match in RECORD_MAGIC.finditer(data):
                 start = match.start() - _MAGIC_AT
+                # A record says where in the log it is; other bytes only look like one.
                 spelled = data[start + _OFFSET_AT : start + tail] if start >= 0 else b""
                 if int.from_bytes(spelled, "big") == self._base + at + start and len(spelled) == 8:
                     return at + start
             if at + len(data) >= self._size:
                 break
-            at += len(data) - tail
+            at += len(data) - tail  # a head across two windows is found in the next
         return self._size
 
     def _bytes(self, at: int, count: int) -> bytes:

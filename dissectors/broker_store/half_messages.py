@@ -91,6 +91,7 @@ class StoredHalves:
             self._by_log.pop(next(iter(self._by_log)))
 
     def _op(self, message: StoredMessage) -> Iterator[StoredHalfEnd]:
+        # Latin-1 decodes any bytes; only digits between commas count.
         for text in message.body.decode("latin-1").split(",", _MOST_ENDS)[:_MOST_ENDS]:
             offset = natural_of(text)
             half = None if offset is None else self._by_queue.pop((message.queue_id, offset), None)

@@ -222,7 +222,7 @@ class MessageTable:
         size = len(request.body) if request is not None else 0
         size += len(response.body) if response is not None else 0
         self._budget.earn(size)
-        paid = 1 + size // _LEAST_RECORD
+        paid = 1 + size // _LEAST_RECORD  # rows that the bytes of the exchange pay for
         most = max(self._budget.room // _ROW, paid)
         before = self._sink.waiting
         is_more = False
@@ -233,6 +233,7 @@ class MessageTable:
                     row_of = row_of_commit(seen, number_of(commit), ACKNOWLEDGED)
                     self._writer.write(seen, row_of)
             shared = _shared_by_rows(row, client)
+            # Rows that repeat long texts are charged to the budget one by one.
             is_long = shared + len(row.group or "") > _LONGEST
             if is_long or not self._wrote_records(seen, code):
                 is_more = self._take(seen, make(seen), shared, before + most)
@@ -326,6 +327,7 @@ class MessageTable:
         if known is None:
             _remember(self._fetchers, key, _Fetcher(row.group, row.broker_name))
         elif known.group != row.group:
+            # Several groups: a response without its request could be for any of them.
             self._fetchers[key] = known._replace(group=None)
 
     def _with_fetcher(self, row: ExchangeRecord, response: Pdu) -> ExchangeRecord:
@@ -347,7 +349,7 @@ class MessageTable:
             return None
         row = seen.row
         queue = (row.conversation, row.topic, row.queue_id)
-        if self._committed.get(queue) == offset:
+        if self._committed.get(queue) == offset:  # pulls repeat it
             return None
         if len(row.topic or "") + len(offset) <= _LONGEST:
             _remember(self._committed, queue, offset)

@@ -150,6 +150,7 @@ class MessageWriter:
         at: i64 = 0
         end: i64 = len(body)
         count: i64 = 0
+        # A first pass over the lengths, because rows cannot be taken back.
         while at < end:
             if not whole.find(body, at):
                 return False
@@ -360,6 +361,7 @@ class MessageWriter:
         if topic != self._topic:
             self._topic = topic
             self._is_usual = names_itself(view.text(place) or "")
+        # Most sends: the view has found keys, tags, and unique key; nothing else is needed.
         if self._is_usual and not limit and not view.is_special:
             return _NO_PROPERTIES
         fields = request.command.ext_fields

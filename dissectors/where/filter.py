@@ -156,7 +156,7 @@ class _Parser:
     def _negation(self) -> Condition:
         token = self.tokens[self.at]
         self.depth += 1
-        if self.depth > _MAX_DEPTH:
+        if self.depth > _MAX_DEPTH:  # before Python's stack overflows
             raise self._error(token, "nested too deep")
         condition = self._primary()
         self.depth -= 1
@@ -238,6 +238,7 @@ class _Parser:
     def _value(self, field: WhereField) -> _Token:
         token = self._plain_value()
         unit = self.tokens[self.at]
+        # `latency > 5 ms` is a number and a word here, but one value for people.
         apart = token.kind == unit.kind == "word" and token.text[-1].isdecimal()
         if apart and is_unit(field, unit.text):
             self.at += 1
