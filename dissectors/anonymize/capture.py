@@ -1,10 +1,9 @@
 """Rewrite a capture: commands in place, all other bytes dropped.
 
-Rules: two passes. The first decodes the capture and keeps each rewritten command in a temporary
-file; `streams` does the same for connections with calls or replication. The second writes every TCP
-packet with rewritten addresses, ports, sequence numbers, flags, and window, and with the rewritten
-bytes of its payload; other bytes become zeros, and are counted. Link-layer addresses, tunnels, and
-TCP options are dropped. A packet that is not TCP becomes an empty one, to keep packet numbers.
+Rules: two passes. The first keeps the rewritten commands in a temporary file; `streams` does the
+same for connections with calls or replication. The second writes every TCP packet, with the
+rewritten bytes of its payload; other bytes become zeros, and are counted. Link-layer addresses,
+tunnels, and TCP options are dropped.
 """
 
 from __future__ import annotations
@@ -140,7 +139,7 @@ class CaptureAnonymizer:
             for packet, fault in _packets_of(capture, self._options.max_ratio):
                 segment = segments.segment_of(packet)
                 self._done.packets += 1
-                if segment is None:
+                if segment is None:  # not TCP: an empty packet keeps the numbers of the others
                     self._done.other_packets += 1
                     writer.write(packet.ts, _EMPTY)
                     continue

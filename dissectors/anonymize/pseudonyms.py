@@ -1,10 +1,9 @@
 """Pseudonyms: keyed, consistent, one-to-one, and of the same length.
 
-Rules: a text becomes one of the same length and character classes, so that lengths on the wire
-stay. Each run of letters and digits is permuted within its pattern (`Orders2` is one of all texts
-of that pattern): two names never become one, and a name has the same pseudonym everywhere: in a
-topic, in a key such as `%RETRY%group`, in a remark. Addresses keep common prefixes, private and
-loopback ranges, and their length as text. Protocol words stay.
+Rules: a text becomes one of the same length and character classes. Each run of letters and digits
+is permuted within its pattern: two names never become one, and a name has the same pseudonym
+everywhere: in a topic, in a key such as `%RETRY%group`, in a remark. Addresses keep common
+prefixes, private and loopback ranges, and their length as text. Protocol words stay.
 """
 
 from __future__ import annotations
@@ -367,6 +366,7 @@ class Pseudonyms:
     def _run(self, run: str) -> str:
         if len(run) > _CHUNK:
             return "".join(self._run(run[at : at + _CHUNK]) for at in range(0, len(run), _CHUNK))
+        # Read as a number in the mixed base of its character classes, a run is one of `domain`.
         bounds = [_class_of(ord(char)) for char in run]
         number, domain = 0, 1
         for char, (first, end) in zip(run, bounds, strict=True):

@@ -1,9 +1,8 @@
 """Track half messages in a commit log: committed, rolled back, given up, or open.
 
 A commit is a record in the topic of the message that names the log offset of the half message.
-After a commit or a rollback the broker writes an OP record that names its queue offset. An OP
-record without an earlier commit is a rollback, unless bytes of the log in between are missing. A
-check of the broker stores the half message again. RocketMQ: TransactionalMessageBridge,
+After a commit or a rollback the broker writes an OP record that names its queue offset. A check of
+the broker stores the half message again. RocketMQ: TransactionalMessageBridge,
 TransactionalMessageServiceImpl, EndTransactionProcessor.
 """
 
@@ -99,6 +98,7 @@ class StoredHalves:
                 continue
             self._by_log.pop(half.message.physical_offset, None)
             if not half.committed:
+                # Without an earlier commit it is a rollback, unless the commit may be missing.
                 outcome = ROLLED_BACK if half.breaks == self._breaks else ENDED
                 yield StoredHalfEnd(half.message, outcome, message)
 

@@ -1,9 +1,7 @@
 """Row of a command with nothing left out: raw fields, typed fields, and the parsed body.
 
 Rules: credentials are masked in both forms of the header and by the body decoders; message bodies
-of applications are never changed. An unknown body is shown as text if it is UTF-8, otherwise as
-base64, and labeled accordingly. Shown body bytes are limited, also after decompression, against
-decompression bombs.
+of applications are never changed. Shown body bytes are limited, also after decompression.
 RocketMQ: RemotingCommand.
 """
 

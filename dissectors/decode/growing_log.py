@@ -1,10 +1,8 @@
 """A decoded log by days or hours that runs append to atomically.
 
-Rules: the manifest defines the contents of the log. A run writes beside the tables, moves its files
-into place, and replaces the manifest last: an interrupted run leaves the log unchanged, and the
-next run removes its leftovers. One run writes at a time. Connection numbers continue from run to
-run, so they are unique in the log. A capture is added only once. Folders of old days may be
-deleted.
+Rules: the manifest defines the contents of the log. An interrupted run leaves the log unchanged,
+and the next run removes its leftovers. One run writes at a time. Connection numbers continue from
+run to run. A capture is added only once. Folders of old days may be deleted.
 """
 
 from __future__ import annotations

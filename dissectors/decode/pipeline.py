@@ -1,8 +1,7 @@
 """The whole passive pipeline: captures in, exchanges out.
 
-`Decode` is the entry point: it reads captures in order (a conversation continues from one to the
-next), by name or from a `Source`, and yields batches of records, exchanges, or commands. Memory
-does not depend on the size of the captures.
+`Decode` reads captures in order, by name or from a `Source`; a conversation continues from one to
+the next. Memory does not depend on the size of the captures.
 
     for batch in Decode(["incident.pcap"]).records():
         for record in batch:

@@ -1,12 +1,8 @@
 """Broker names by address, resolved from all rows: one rule for every view.
 
-NameServers take precedence: a route, a cluster query, or a registration names the broker at an
-address. An address with the names of several brokers is a proxy and gets none of them. An address
-without a route gets the broker name in sends and fetches to it. Those carry the intended broker,
-and an asynchronous retry keeps the old name (https://github.com/apache/rocketmq/issues/1497), so a
-name is assigned where its share of the requests is largest, and an address needs a clear majority.
-
-The state is bounded, mergeable, and independent of the order of rows.
+A route, a cluster query, or a registration names the broker at an address. An address without one
+gets the broker name in sends and fetches to it. The state is bounded, mergeable, and independent of
+the order of rows.
 RocketMQ: TopicRouteData, ClusterInfo, MixAll.brokerVIPChannel.
 """
 
@@ -141,6 +137,9 @@ def _only_name(names: Mapping[str, int]) -> str:
 
 def _at_home(requests: Counts) -> dict[str, str]:
     """Return address -> name from the shares of the requests."""
+    # Requests carry the broker that was intended, and an asynchronous retry keeps the old name
+    # (https://github.com/apache/rocketmq/issues/1497). So a name is at home where its share of the
+    # requests is largest, and an address with several such names needs a clear majority.
     totals = {address: sum(names.values()) for address, names in requests.items()}
     best: dict[str, float] = {}
     for address, names in requests.items():

@@ -5,9 +5,8 @@ The language, which ``docs/decoded-log.md`` documents::
     latency > 50ms and topic ~ "^Order"        request_name in (SEND_MESSAGE, SEND_MESSAGE_V2)
     response_code != 0 or status == unanswered  body_bytes > 4KiB and not has unique_key
 
-Rules: a comparison with a value that the row does not have is false, whatever the comparison (`!=`
-too); ``has`` and ``absent`` ask for that. `==` on a list asks whether the list has the value. A
-wrong expression raises `WhereError`, which points at the place; a compiled test never raises.
+Rules: a wrong expression raises `WhereError`, which points at the place; a compiled test never
+raises.
 """
 
 from __future__ import annotations
