@@ -335,6 +335,7 @@ class FrameRewriter:
     def _trace_record(self, text: str) -> str:
         kind, *values = text.split(FIELD_SEPARATOR)
         names = form_of(kind, len(values)) or ()
+        # Fields beyond the known form of a context are treated as names.
         new = [self.property_value(name, value) for name, value in zip(names, values, strict=False)]
         new += map(self._names.name, values[len(names) :])
         return FIELD_SEPARATOR.join((self._names.value(kind), *new))

@@ -105,6 +105,7 @@ class Pseudonyms:
 
     def start_over(self) -> None:
         """Reset the counters, but not the names that stay."""
+        # `run` stays: it depends on nothing but the secret.
         self._cached_name.cache_clear()
         self.address.cache_clear()
         self.replaced.update(dict.fromkeys(KINDS, 0))

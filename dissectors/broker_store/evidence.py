@@ -131,6 +131,7 @@ class StoreEvidence:
         """
         place = split_endpoint(broker)
         return place is not None and any(
+            # The message may have been sent over the VIP channel of the broker.
             (place in span.brokers or (place[0], place[1] + VIP_BELOW) in span.brokers)
             and span.first_time <= time <= span.last_time
             and not span.damaged
@@ -161,7 +162,7 @@ class StoreEvidence:
                 log_begin = message.physical_offset
             time = message.store_timestamp * MILLI
             first, last = first or time, max(last, time)
-            if message.store_host != host:
+            if message.store_host != host:  # usually one, but a broker may get another address
                 host = message.store_host
                 place = split_endpoint(host)
                 if place is not None and len(brokers) < MOST_COPIES:

@@ -51,7 +51,7 @@ class StoreDecode(Decode):
         stats: CaptureStats | None = None
         broker = ""
         for record in self.store.records():
-            while len(self.stats.captures) <= record.file:
+            while len(self.stats.captures) <= record.file:  # also files without any record
                 self.read_before += stats.bytes if stats is not None else 0
                 stats = CaptureStats(files[len(self.stats.captures)], COMMIT_LOG)
                 self.stats.captures.append(stats)

@@ -88,7 +88,7 @@ class CommandOrder:
                 break
             self._bytes -= pdu.frame_bytes - pdu.body_length + len(pdu.body)
             if pdu.flag & 1:
-                self._responses.pop(pdu, None)
+                self._responses.pop(pdu, None)  # a request comes too late from now on
             count += 1
         self._held = held[count:]
         return held[:count]

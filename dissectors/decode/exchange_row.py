@@ -274,7 +274,7 @@ class ExchangeWriter:
     def _version_of(self, head: HeaderView) -> RowPart:
         """Return the version of a header with its name and serialization."""
         version: i64 = head.version
-        place: i64 = 2 * version
+        place: i64 = 2 * version  # two parts for each version: one per serialization
         if head.serialize_type == JSON:
             place += 1
         part: RowPart | None = None
@@ -297,7 +297,7 @@ class ExchangeWriter:
             sink.null("group")
         else:
             put_text(sink, "topic", request_view, request_view.topic)
-            if request_view.group == ABSENT:
+            if request_view.group == ABSENT:  # a heartbeat has its groups in the body
                 sink.text("group", request.groups)
             else:
                 put_text(sink, "group", request_view, request_view.group)

@@ -125,7 +125,7 @@ def spread(waiting: list[Pdu]) -> list[Pdu]:
     if len(waiting) <= MAX_REQUESTS:
         return waiting
     waiting.sort(key=_ts_of)
-    return waiting[:: -(-len(waiting) // MAX_REQUESTS)]
+    return waiting[:: -(-len(waiting) // MAX_REQUESTS)]  # the quotient is rounded up
 
 
 def _ts_of(pdu: Pdu) -> int:

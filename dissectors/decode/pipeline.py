@@ -169,6 +169,7 @@ class Decode:
             options.shard,
             options.shards,
             options.conversations,
+            # Live, a command out of order is better than one that never comes.
             WATCHED_PATIENCE if options.follow or self.bytes_total is None else 0,
             self._secrets,
         )

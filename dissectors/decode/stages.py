@@ -105,7 +105,7 @@ class Stages:
             if segment is not None:
                 self._take_segment(segment)
         self.packets += len(packets) + passed
-        self._bytes += size or len(packets[0].data)
+        self._bytes += size or len(packets[0].data)  # the whole chunk, of which packets are ranges
         if self.packets - self._swept >= SWEEP_PACKETS or self._bytes >= SWEEP_BYTES:
             self._swept = self.packets
             self._bytes = 0

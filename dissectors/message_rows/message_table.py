@@ -280,6 +280,7 @@ class MessageTable:
 
     def _note_made(self) -> bool:
         """Account for output since the last call; return whether the budget is exhausted."""
+        # Most exchanges spend nothing: one comparison is all that they cost.
         made_by_now = self._budget.made + self._budget.checks.made
         if made_by_now == self._made:
             return False

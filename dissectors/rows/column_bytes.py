@@ -59,6 +59,7 @@ class ColumnWriter:
 
     def _note_times(self, valid: bool, count: i64) -> None:
         """Record whether `count` added values are valid."""
+        # Bits up to the end of a byte, whole bytes, then the remaining bits.
         while count > 0 and self._rows & 7:
             self._note(valid)
             count -= 1

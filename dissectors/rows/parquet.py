@@ -229,6 +229,7 @@ def columns_by_time(
         chosen = places.is_null()
         if place is not None:
             chosen = pyarrow.compute.equal(places, place).fill_null(False)
+        # Usually all rows are of one partition: then nothing is copied.
         yield place, rows if chosen.true_count == rows.num_rows else rows.filter(chosen)
 
 

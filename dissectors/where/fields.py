@@ -76,7 +76,7 @@ def _end(endpoint: object) -> list[object]:
     return [host_of(endpoint), endpoint] if isinstance(endpoint, str) else []
 
 
-def named_end(name: object, endpoint: object) -> object:
+def named_end(name: object, endpoint: object) -> list[object]:
     """Return the name of an end, if it has one, and its address with and without port."""
     ends = _end(endpoint)
     return [name, *ends] if isinstance(name, str) else ends
@@ -255,7 +255,7 @@ def _number_of(field: WhereField, text: str) -> Number:
     value, unit = Fraction(match[1]), match[2]
     if unit:
         value *= _factor_of(field, unit)
-    elif field.needs_unit and value:
+    elif field.needs_unit and value:  # zero is the same in every unit
         raise ValueProblem(f"give {field.name} a unit: {text}us, {text}ms or {text}s")
     return int(value) if value.denominator == 1 else value
 

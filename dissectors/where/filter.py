@@ -21,6 +21,7 @@ from .fields import FieldSet, ValueProblem, WhereField, is_unit, time_of, value_
 
 _MAX_LENGTH = 20_000
 _MAX_DEPTH = 60
+# Longer operators come before those that begin them.
 _TOKEN = re.compile(
     r"""\s*(?:(?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
     r"""|(?P<op>==|!=|<=|>=|!~|=~|&&|\|\||[=<>~!(),])"""
