@@ -106,6 +106,7 @@ def natural_of(text: str) -> int | None:
 
 def hexadecimal_of(text: str) -> int | None:
     """Parse at most 16 hexadecimal digits, or return None."""
+    # int() would also accept signs, blanks, underscores, and a prefix 0x.
     if not 0 < len(text) <= 16 or not text.isalnum() or text[1:2] in ("x", "X"):
         return None
     try:

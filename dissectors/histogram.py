@@ -7,7 +7,6 @@ need at most 3,776 buckets. Histograms can be added up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 SUB_BITS: Final = 6
@@ -44,6 +43,7 @@ class Histogram:
             value = max(value, 0)
             bucket = value
         else:
+            # The highest SUB_BITS + 1 bits of a value choose its bucket.
             shift = value.bit_length() - SUB_BITS - 1
             bucket = (shift << SUB_BITS) + (value >> shift)
         self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
@@ -70,14 +70,11 @@ class Histogram:
             return None
         rank = max(1, -(-self.count * percent // 100))
         seen = 0
-        for bucket, count in self._sorted():
+        for bucket, count in sorted(self.buckets.items()):
             seen += count
             if seen >= rank:
                 return min(max(middle_of(bucket), self.smallest), self.largest)
         return self.largest
-
-    def _sorted(self) -> Iterator[tuple[int, int]]:
-        yield from sorted(self.buckets.items())
 
 
 def middle_of(bucket: int) -> int:

@@ -35,6 +35,7 @@ def put_number(out: BytesWriter, number: i64) -> None:
         put_number(out, number // _EIGHT_DIGITS)
         _put_eight(out, number % _EIGHT_DIGITS)
         return
+    # Eight bytes are written at once, the last digit highest; those after it are cut off again.
     word: i64 = _ZERO + number % 10
     digits: i64 = 1
     number //= 10
@@ -95,6 +96,7 @@ def digits_of(number: i64, count: i64) -> i64:
 def copy_range(out: BytesWriter, data: bytes, at: i64, end: i64) -> None:
     """Write a range of bytes; a short one without creating an object."""
     length: i64 = end - at
+    # Short ranges are copied by words, which may read and write up to seven bytes too many.
     if length > _LONGEST_COPY or end + 7 > len(data):
         out.write(data[at:end])
         return

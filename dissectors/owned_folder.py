@@ -77,6 +77,7 @@ class OwnedFolder:
         files = sorted(_files_in(self.path))
         marker = Marker(self._kind, files)
         (self.path / MARKER).write_bytes(msgspec.json.encode(marker) + b"\n")
+        # Once more: the folder may have changed while this one was filled.
         former = check_folder(self.folder, self._kind, self._replace, self._inputs)
         if self._private:
             kept = mode_of(self.folder / MARKER) if former is not None else None
@@ -89,6 +90,7 @@ class OwnedFolder:
             self.path.rename(self.folder)
             forget(self.path)
             return
+        # A folder that is not empty cannot be replaced by one rename.
         aside = self.path.with_suffix(".old")
         self.folder.rename(aside)
         try:
@@ -212,7 +214,7 @@ def _remove(folder: Path, marker: Marker) -> None:
     for name in (*marker.files, MARKER):
         (folder / name).unlink(missing_ok=True)
     inner = {parent for name in marker.files for parent in PurePosixPath(name).parents}
-    for subfolder in sorted(inner, key=lambda path: len(path.parts), reverse=True):
+    for subfolder in sorted(inner, key=lambda path: len(path.parts), reverse=True):  # deepest first
         if subfolder.parts:
             _remove_empty(folder / subfolder)
     _remove_empty(folder)

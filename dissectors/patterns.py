@@ -1,13 +1,8 @@
 r"""Regular expressions in linear time: whatever the pattern, no text from the network can hold it.
 
-Filters (``~``) and rewrite rules use them; RE2 does the work. The rules here:
-
-* Text is bytes of UTF-8; a character is a character, also in classes, and what is not UTF-8 matches
-  nothing but ``\C`` (any byte).
-* A search takes at most (size of the pattern) x (bytes of the text) steps. Both are bounded: a
-  pattern by `MAX_SIZE`, their product by `MAX_STEPS`.
-* All places of a text can take as many searches as there are characters. `Effort` bounds what is
-  done for one message, and `MAX_RESULT` what may come of it.
+Filters (``~``) and rewrite rules use them; RE2 does the work. Text is bytes of UTF-8; what is not
+UTF-8 matches nothing but ``\C`` (any byte). Bounded are the size of a pattern, the steps of a
+search, the effort for one message, and the result.
 """
 
 from __future__ import annotations
@@ -97,7 +92,7 @@ class Pattern:
         size: int = max(self._regexp.programsize, self._regexp.reverseprogramsize)
         if size > MAX_SIZE:
             raise PatternError(0, f"the pattern is too large ({size} steps, at most {MAX_SIZE})")
-        self._most = MAX_STEPS // size
+        self._most = MAX_STEPS // size  # a search takes at most size x bytes steps
 
     @property
     def groups(self) -> dict[str, int]:
@@ -121,12 +116,13 @@ class Pattern:
         self._check(data)
         pieces: list[bytes] = []
         at = kept = size = 0
-        while True:
+        while True:  # there may be as many searches as characters, each through the whole rest
             effort.spend()
             match = self._regexp.search(data, at)
             if match is None:
                 break
             start, end = match.span()
+            # RE2 matches bytes: an empty match inside of a character is none.
             if start < end or start == len(data) or not _is_inside(data[start]):
                 new = replacement.of(match)
                 pieces += (data[kept:start], new)

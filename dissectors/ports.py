@@ -10,7 +10,9 @@ from typing import Final
 NAMESRV: Final = 9876
 BROKER: Final = 10911
 """listenPort"""
-VIP: Final = BROKER - 2
+VIP_BELOW: Final = 2
+"""a broker's VIP channel listens this many ports below its own"""
+VIP: Final = BROKER - VIP_BELOW
 """second broker port, for requests that must not wait behind pulls"""
 REPLICATION: Final = BROKER + 1
 """haListenPort"""

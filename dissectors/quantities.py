@@ -1,10 +1,8 @@
 """Durations, sizes, and counts: one grammar for options, filters, and faults; and text for people.
 
-A number, perhaps with a fraction, then a unit; blanks between them and case do not matter. `m` and
-`min` are minutes. Sizes with an `i` are powers of 1024, those without are powers of 1000.
-
-A bare number is bytes, or seconds in an option for one duration. In filters and faults, which mix
-20ms and 5s, a duration needs its unit.
+A number, perhaps with a fraction, then a unit; blanks between them and case do not matter. A bare
+number is bytes, or seconds in an option for one duration. In filters and faults, which mix 20ms and
+5s, a duration needs its unit.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ DURATION_UNITS: Mapping[str, int] = {
 SIZE_UNITS: Mapping[str, int] = {"b": 1, "bytes": 1} | {
     f"{letter}{mark}b": base**power
     for power, letter in enumerate("kmg", 1)
-    for mark, base in (("", 1000), ("i", 1024))
+    for mark, base in (("", 1000), ("i", 1024))  # kB and KiB
 }
 """unit of a size, lowercase → bytes"""
 DURATIONS_SPELLED = "ns, us, ms, s, m, min, h, d"

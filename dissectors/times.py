@@ -53,6 +53,7 @@ class Zone:
 
     def instant(self, local: int) -> int:
         """Return the instant of a local time; the later one if clocks show it twice."""
+        # The offset depends on the instant: guess with the local time, then use that instant's.
         return local - self.offset(local - self.offset(local))
 
     def text(self, ns: int) -> str:

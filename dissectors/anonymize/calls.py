@@ -127,6 +127,7 @@ class CallRewriter:
     def _number(self, field: Field | None, raw: bytes, value: int) -> bytes:
         if field is not None and field.name == "port":
             new = self._names.port(value)
+            # Only ports from 32768 on are replaced, by such ports: both take three bytes.
             return raw[:-3] + varint(new) if new != value else raw
         if field is not None:
             return raw
@@ -135,7 +136,7 @@ class CallRewriter:
             head += 1
         size = len(raw) - head
         self._frames.dropped["fields of gRPC messages that no definition has"] += size
-        return raw[:head] + b"\x80" * (size - 1) + b"\0"
+        return raw[:head] + b"\x80" * (size - 1) + b"\0"  # a zero of as many bytes
 
     def _string(
         self, type_name: str, name: str, parent: str, data: bytes, message: Tree, entry: Tree

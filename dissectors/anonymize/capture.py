@@ -1,14 +1,14 @@
 """Rewrite a capture: commands in place, all other bytes dropped.
 
-Rules: two passes. The first decodes the capture and keeps each rewritten command in a temporary
-file; `streams` does the same for connections with calls or replication. The second writes every TCP
-packet with rewritten addresses, ports, sequence numbers, flags, and window, and with the rewritten
-bytes of its payload; other bytes become zeros, and are counted. Link-layer addresses, tunnels, and
-TCP options are dropped. A packet that is not TCP becomes an empty one, to keep packet numbers.
+Rules: two passes. The first keeps the rewritten commands in a temporary file; `streams` does the
+same for connections with calls or replication. The second writes every TCP packet, with the
+rewritten bytes of its payload; other bytes become zeros, and are counted. Link-layer addresses,
+tunnels, and TCP options are dropped.
 """
 
 from __future__ import annotations
 
+import struct
 import tempfile
 from array import array
 from bisect import bisect_right
@@ -45,7 +45,13 @@ from .streams import CallStreams, ReplicationStreams
 LINKTYPE_RAW: Final = 101
 _TCP: Final = 6
 _EXPERIMENT: Final = 253
-_MOST_IPV4: Final = 0xFFFF
+_MOST_LENGTH: Final = 0xFFFF
+_TCP_HEAD: Final = struct.Struct(">HHIIBBH")
+"""ports, sequence, acknowledgement, size, flags, window; then checksum and urgent pointer"""
+_V4_HEAD: Final = struct.Struct(">BxHxxHBB")
+"""version and size, length, flags, hops, protocol; then checksum and addresses"""
+_V6_HEAD: Final = struct.Struct(">BxxxHBB")
+"""version, length, protocol, hops; then addresses"""
 _CYCLE: Final = 1 << 32
 _MOST_KEYS: Final = 1 << 16
 
@@ -69,6 +75,7 @@ class Anonymized:
 class _Run:
     """The rewritten commands of one direction of a conversation."""
 
+    # Arrays: a capture may have millions of commands, and all their places stay in memory.
     __slots__ = (
         "first_packet", "has_commands", "last_packet", "lengths", "offsets", "origin", "places"
     )  # fmt: skip
@@ -120,7 +127,7 @@ class CaptureAnonymizer:
 
     def write(self, capture: str, out: BinaryIO) -> Anonymized:
         """Write the rewritten capture to an open file; raise CaptureError if it is invalid."""
-        if self._names.learns:
+        if self._names.learns:  # a name may come before the field that says that it stays
             with tempfile.TemporaryFile(prefix="rmqtool-anonymize-") as unused:
                 CaptureAnonymizer(self._names, self._options)._collect(capture, unused)
             self._names.start_over()
@@ -132,7 +139,7 @@ class CaptureAnonymizer:
             for packet, fault in _packets_of(capture, self._options.max_ratio):
                 segment = segments.segment_of(packet)
                 self._done.packets += 1
-                if segment is None:
+                if segment is None:  # not TCP: an empty packet keeps the numbers of the others
                     self._done.other_packets += 1
                     writer.write(packet.ts, _EMPTY)
                     continue
@@ -188,6 +195,7 @@ class CaptureAnonymizer:
         def streams_of(direction: Direction) -> CallStreams | ReplicationStreams:
             conversation = direction.conversation
             first, second = conversation.first, conversation.second
+            # This table numbers only some connections: keep apart from the numbers of `_collect`.
             number = -1 - int(conversation.number)
             puts = [partial(self._put, store, number, side, False) for side in (first, second)]
             if first.key in calls:
@@ -233,7 +241,7 @@ class CaptureAnonymizer:
                 continue
             if segment.flags & SYN:
                 direction.reassembler.synchronize(segment, pieces)
-                segment.seq = (segment.seq + 1) & (_CYCLE - 1)
+                segment.seq = (segment.seq + 1) & (_CYCLE - 1)  # a SYN takes a sequence number
             if (segment.end > segment.start or segment.missing) and not segment.flags & RST:
                 direction.reassembler.receive(segment, pieces)
             give(direction)
@@ -289,34 +297,26 @@ class CaptureAnonymizer:
         size = int(address_size(key))
         names = self._names
         source, target = (names.address(bytes(key[at : at + size])) for at in (0, size))
-        ports = b"".join(
-            names.port(int.from_bytes(key[at : at + 2], "big")).to_bytes(2, "big")
-            for at in (2 * size, 2 * size + 2)
+        ports = (
+            names.port(int.from_bytes(key[at : at + 2], "big")) for at in (2 * size, 2 * size + 2)
         )
         payload = self._payload(segment, store)
-        head = b"".join(
-            (
-                ports,
-                int(segment.seq).to_bytes(4, "big"),
-                int(segment.ack).to_bytes(4, "big"),
-                bytes((0x50, int(segment.flags) & 0xFF)),
-                int(segment.window & 0xFFFF).to_bytes(2, "big"),
-            )
+        head = _TCP_HEAD.pack(
+            *ports,
+            int(segment.seq),
+            int(segment.ack),
+            0x50,  # 20 bytes, without options
+            int(segment.flags) & 0xFF,
+            int(segment.window) & 0xFFFF,
         )
-        whole = len(payload) + int(segment.missing)
-        pseudo = source + target + (20 + whole).to_bytes(4, "big") + _TCP.to_bytes(4, "big")
+        length = 20 + len(payload) + int(segment.missing)
+        pseudo = source + target + struct.pack(">II", length, _TCP)
+        # Where the snap length cut bytes off, the checksum is not known: 0.
         check = 0 if segment.missing else _checksum(pseudo + head + bytes(4) + payload)
-        tcp = head + check.to_bytes(2, "big") + bytes(2) + payload
+        tcp = head + struct.pack(">HH", check, 0) + payload
         if size == 16:
-            length = 20 + whole
-            carried = length if length <= _MOST_IPV4 else 0
-            start = b"\x60" + bytes(3) + carried.to_bytes(2, "big") + bytes((_TCP, 64))
-            return start + source + target + tcp
-        length = 40 + whole
-        total = length if length <= _MOST_IPV4 else 0
-        start = b"\x45\0" + total.to_bytes(2, "big") + b"\0\0\x40\0" + bytes((64, _TCP))
-        check = _checksum(start + b"\0\0" + source + target)
-        return start + check.to_bytes(2, "big") + source + target + tcp
+            return _V6_HEAD.pack(0x60, _fitting(length), _TCP, 64) + source + target + tcp
+        return _ipv4_head(20 + length, _TCP, source + target) + tcp
 
     def _payload(self, segment: Segment, store: BinaryIO) -> bytes:
         length = int(segment.end - segment.start)
@@ -326,6 +326,7 @@ class CaptureAnonymizer:
         covered = 0
         for run in self._runs_at(segment):
             offset = _nearest(int(segment.seq) - run.origin, run)
+            # Begin with the command that has the first byte of the segment, or ends before it.
             at = max(0, bisect_right(run.offsets, offset) - 1)
             while at < len(run.offsets) and run.offsets[at] < offset + length:
                 first = max(offset, run.offsets[at])
@@ -340,7 +341,7 @@ class CaptureAnonymizer:
                 at += 1
             if run.has_commands and run.offsets[0]:
                 covered += _prefix(out, segment, -offset)
-            if covered:
+            if covered:  # a later connection with the same ports has other bytes
                 break
         if covered < length:
             self._done.dropped["bytes outside of decoded commands"] += length - covered
@@ -373,6 +374,7 @@ def _prefix(out: bytearray, segment: Segment, at: int) -> int:
 
 def _nearest(distance: int, run: _Run) -> int:
     """Return the offset of a sequence number that is nearest to those of a run."""
+    # Sequence numbers start again after 4 GiB; offsets do not.
     middle = (run.offsets[0] + run.offsets[-1]) // 2
     offset = distance % _CYCLE
     return offset + (middle - offset + _CYCLE // 2) // _CYCLE * _CYCLE
@@ -407,14 +409,21 @@ def _checksum(data: bytes) -> int:
     """Return the Internet checksum."""
     if len(data) & 1:
         data += b"\0"
+    # The sum of 16-bit words with end-around carry is the number modulo 2¹⁶ - 1.
     total = int.from_bytes(data, "big") % 0xFFFF
     return 0xFFFF - total
 
 
-def _empty() -> bytes:
-    start = b"\x45\0" + (20).to_bytes(2, "big") + b"\0\0\x40\0" + bytes((64, _EXPERIMENT))
-    return start + _checksum(start + bytes(10)).to_bytes(2, "big") + bytes(8)
+def _fitting(length: int) -> int:
+    """Return a length as IP headers have it; 0 for one that does not fit (offloaded segments)."""
+    return length if length <= _MOST_LENGTH else 0
 
 
-_EMPTY: Final = _empty()
+def _ipv4_head(length: int, protocol: int, addresses: bytes) -> bytes:
+    start = _V4_HEAD.pack(0x45, _fitting(length), 0x4000, 64, protocol)
+    check = _checksum(start + bytes(2) + addresses)
+    return start + check.to_bytes(2, "big") + addresses
+
+
+_EMPTY: Final = _ipv4_head(20, _EXPERIMENT, bytes(8))
 """An empty IPv4 packet of an experimental protocol."""

@@ -13,7 +13,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..foreign import hexadecimal_of, natural_of
 from ..remoting.bodies.trace import FIELD_SEPARATOR, RECORD_SEPARATOR, form_of
@@ -29,6 +29,7 @@ from ..remoting.messages.record_layout import (
     CRC_PROPERTY,
     FIELD_ENDS,
     FIXED,
+    FIXED_PART,
     SIZE_AND_MAGIC,
     SYS_FLAG,
     SYS_FLAG_AT,
@@ -65,6 +66,12 @@ _BATCH: Final = RequestCode.SEND_BATCH_MESSAGE
 _BATCH_HEAD: Final = struct.Struct(">iIiii")
 _INT: Final = struct.Struct(">i")
 _SHORT: Final = struct.Struct(">H")
+_FIELDS: Final = tuple(name for name, _ in FIXED_PART)
+_MAGIC: Final = _FIELDS.index("magic")
+_BODY_CRC: Final = _FIELDS.index("body_crc")
+_BODY_LENGTH: Final = _FIELDS.index("body_length")
+_ADDRESSES: Final = (_FIELDS.index("born_address"), _FIELDS.index("store_address"))
+"""fields of a stored message, each address followed by its port"""
 
 
 class FrameRewriter:
@@ -160,7 +167,7 @@ class FrameRewriter:
 
     def _binary_header(self, header: bytes) -> bytes:
         out = bytearray(header)
-        at = 13  # code, language, version, opaque, flag
+        at = 13  # after code, language, version, opaque, and flag
         try:
             (size,) = _INT.unpack_from(header, at)
             at += 4
@@ -229,7 +236,7 @@ class FrameRewriter:
             return self.blank("what is not JSON in a body", match[0])
         is_known = not member or member.isdigit() or member.lower() in _LOWER_MEMBERS
         if _is_secret(member):
-            return b"1" * len(match[0])
+            return b"1" * len(match[0])  # still a number
         if match["rest"] or is_known or len(number) < _LEAST_NUMBER:
             return match[0]
         return self._hashes(number)
@@ -253,6 +260,7 @@ class FrameRewriter:
                 out.append(f"\\u{ord(char):04x}")
             else:
                 out.append(char)
+        # Two escapes of a surrogate pair are two characters here, each half of one.
         encoded = "".join(out).encode("utf-8", "surrogatepass")
         return encoded if len(encoded) == len(raw) else self.blank("texts", raw)
 
@@ -327,17 +335,18 @@ class FrameRewriter:
     def _trace_record(self, text: str) -> str:
         kind, *values = text.split(FIELD_SEPARATOR)
         names = form_of(kind, len(values)) or ()
+        # Fields beyond the known form of a context are treated as names.
         new = [self.property_value(name, value) for name, value in zip(names, values, strict=False)]
         new += map(self._names.name, values[len(names) :])
         return FIELD_SEPARATOR.join((self._names.value(kind), *new))
 
     def compressed(self, kind: str, body: bytes) -> bytes:
         """Return a body of the same codec and length: stored letters."""
-        room = len(body) - _OVERHEAD[kind](len(body))
+        codec = _CODECS[kind]
+        room = codec.room(len(body))
         if room < 0:
             return self.blank("compressed bodies that are too short", body)
-        content = self._names.body(body)[:room]
-        made = _STORED[kind](content)
+        made = codec.encoded(self._names.body(body)[:room])
         return made if len(made) == len(body) else self.blank("compressed bodies", body)
 
     def _batch(self, topic: str, body: bytes) -> bytes:
@@ -388,24 +397,24 @@ class FrameRewriter:
         out = bytearray(record)
         try:
             (sys_flag,) = SYS_FLAG.unpack_from(record, SYS_FLAG_AT)
-            hosts = sys_flag >> 4 & 3
+            hosts = sys_flag >> 4 & 3  # whether the two addresses are IPv6
             fixed, ends = FIXED[hosts], FIELD_ENDS[hosts]
             values = fixed.unpack_from(record)
-            for place in (9, 12):
+            for place in _ADDRESSES:
                 address, port = values[place], values[place + 1]
                 out[ends[place] : ends[place + 1]] = self._names.address(address)
                 _INT.pack_into(out, ends[place + 1], self._names.port(port))
             start = fixed.size
-            topic_at = start + values[16]
+            topic_at = start + values[_BODY_LENGTH]
             if not start <= topic_at < len(record):
                 raise ValueError("a length beyond the end")
-            width = 2 if values[1] == MAGIC_V2 else 1
+            width = 2 if values[_MAGIC] == MAGIC_V2 else 1
             size = int.from_bytes(record[topic_at : topic_at + width], "big")
             topic = record[topic_at + width : topic_at + width + size].decode("utf-8", "replace")
             new = self._message_body(topic, sys_flag, record[start:topic_at])
             out[start:topic_at] = new
-            if values[2]:
-                _INT.pack_into(out, 8, zlib.crc32(new) & CRC_MASK)
+            if values[_BODY_CRC]:
+                _INT.pack_into(out, ends[_BODY_CRC], zlib.crc32(new) & CRC_MASK)
             self._put(out, topic_at + width, size, partial(self._names.name, field="topic"))
             at = topic_at + width + size
             (size,) = _SHORT.unpack_from(record, at)
@@ -415,6 +424,7 @@ class FrameRewriter:
             properties = bytes(out[at + 2 : at + 2 + size])
             if properties[-CRC_ENTRY_SIZE:].startswith(CRC_PROPERTY.encode()):
                 digits = crc_digits(bytes(out[: at + 2 + size])).encode()
+                # The CRC is that of the record before its entry, which is the last property.
                 place = at + 2 + size - len(digits) - 1
                 out[place : place + len(digits)] = digits
         except (struct.error, ValueError):
@@ -440,70 +450,65 @@ def _number(text: str) -> int:
     return natural_of(text) or 0
 
 
-_STORED_BLOCK: Final = 0xFFFF
-_ZSTD_BLOCK: Final = 1 << 17
-_LZ4_BLOCK: Final = 1 << 22
+class _Codec(NamedTuple):
+    """How a codec stores bytes without compressing them."""
+
+    around: int
+    """bytes before and after all blocks"""
+    head: int
+    """bytes before each block"""
+    most: int
+    """maximum bytes of a block"""
+    stored: Callable[[bytes, list[bytes]], bytes]
+    """content, and its blocks → the encoded body"""
+
+    def room(self, size: int) -> int:
+        """Return the bytes of content in an encoded body of this size; negative: too short."""
+        content = max(0, size - self.around - self.head)
+        return size - self.around - self.head * max(1, -(-content // self.most))
+
+    def encoded(self, content: bytes) -> bytes:
+        """Return content in stored blocks, at least one."""
+        starts = range(0, max(1, len(content)), self.most)
+        return self.stored(content, [content[at : at + self.most] for at in starts])
 
 
-def _blocks(size: int, most: int) -> int:
-    return max(1, -(-size // most))
-
-
-def _zlib_overhead(total: int) -> int:
-    return 6 + 5 * _blocks(max(0, total - 11), _STORED_BLOCK)
-
-
-def _lz4_overhead(total: int) -> int:
-    return 11 + 4 * _blocks(max(0, total - 15), _LZ4_BLOCK)
-
-
-def _zstd_overhead(total: int) -> int:
-    return 6 + 3 * _blocks(max(0, total - 9), _ZSTD_BLOCK)
-
-
-def _zlib(content: bytes) -> bytes:
-    parts = [b"\x78\x01"]
-    count = _blocks(len(content), _STORED_BLOCK)
-    for place in range(count):
-        block = content[place * _STORED_BLOCK : (place + 1) * _STORED_BLOCK]
+def _deflated(blocks: list[bytes]) -> bytes:
+    parts = []
+    for place, block in enumerate(blocks, 1):
         size = len(block)
-        parts += [struct.pack("<BHH", place == count - 1, size, size ^ 0xFFFF), block]
-    return b"".join(parts) + zlib.adler32(content).to_bytes(4, "big")
+        parts += [struct.pack("<BHH", place == len(blocks), size, size ^ 0xFFFF), block]
+    return b"".join(parts)
 
 
-def _lz4(content: bytes) -> bytes:
+def _zlib(content: bytes, blocks: list[bytes]) -> bytes:
+    return b"\x78\x01" + _deflated(blocks) + zlib.adler32(content).to_bytes(4, "big")
+
+
+def _gzip(content: bytes, blocks: list[bytes]) -> bytes:
+    head = b"\x1f\x8b\x08" + bytes(6) + b"\xff"  # no time, no name, unknown system
+    return head + _deflated(blocks) + struct.pack("<II", zlib.crc32(content), len(content))
+
+
+def _lz4(_content: bytes, blocks: list[bytes]) -> bytes:
     # version 1, independent blocks, blocks of up to 4 MiB; then the checksum of these two bytes
     parts = [b"\x04\x22\x4d\x18\x60\x70\x73"]
-    for place in range(_blocks(len(content), _LZ4_BLOCK)):
-        block = content[place * _LZ4_BLOCK : (place + 1) * _LZ4_BLOCK]
-        parts += [struct.pack("<I", len(block) | 0x80000000), block]
+    for block in blocks:
+        parts += [struct.pack("<I", len(block) | 0x80000000), block]  # the high bit: stored
     return b"".join(parts) + bytes(4)
 
 
-def _zstd(content: bytes) -> bytes:
+def _zstd(_content: bytes, blocks: list[bytes]) -> bytes:
     parts = [b"\x28\xb5\x2f\xfd\x00\x58"]  # a window of 2 MiB
-    count = _blocks(len(content), _ZSTD_BLOCK)
-    for place in range(count):
-        block = content[place * _ZSTD_BLOCK : (place + 1) * _ZSTD_BLOCK]
-        head = len(block) << 3 | (place == count - 1)
+    for place, block in enumerate(blocks, 1):
+        head = len(block) << 3 | (place == len(blocks))  # type 0: stored; the low bit: the last
         parts += [head.to_bytes(3, "little"), block]
     return b"".join(parts)
 
 
-def _gzip_overhead(total: int) -> int:
-    return 18 + 5 * _blocks(max(0, total - 23), _STORED_BLOCK)
-
-
-def _gzip(content: bytes) -> bytes:
-    size = (len(content) & 0xFFFFFFFF).to_bytes(4, "little")
-    check = zlib.crc32(content).to_bytes(4, "little")
-    return b"\x1f\x8b\x08" + bytes(6) + b"\xff" + _zlib(content)[2:-4] + check + size
-
-
-_OVERHEAD: Final = {
-    "gzip": _gzip_overhead,
-    "zlib": _zlib_overhead,
-    "lz4": _lz4_overhead,
-    "zstd": _zstd_overhead,
+_CODECS: Final = {
+    "gzip": _Codec(18, 5, 0xFFFF, _gzip),
+    "zlib": _Codec(6, 5, 0xFFFF, _zlib),
+    "lz4": _Codec(11, 4, 1 << 22, _lz4),
+    "zstd": _Codec(6, 3, 1 << 17, _zstd),
 }
-_STORED: Final = {"gzip": _gzip, "zlib": _zlib, "lz4": _lz4, "zstd": _zstd}

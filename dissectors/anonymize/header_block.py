@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from hpack.exceptions import HPACKDecodingError
+from hpack.hpack import decode_integer, encode_integer
 from hpack.huffman_constants import REQUEST_CODES, REQUEST_CODES_LENGTH
 
 from ..foreign import Unreadable
@@ -68,11 +70,12 @@ def rewritten(
         first = block[at]
         start = at
         if first & _INDEXED:
-            _, at = _read(block, at, 7)
+            _, at = _read(block, at, 7)  # a header of the table
             place += 1
         elif not first & _ADDED and first & _SIZE:
-            _, at = _read(block, at, 5)
+            _, at = _read(block, at, 5)  # a new size of the table
         else:
+            # A name of the table, or 0 and a name; then a value.
             index, at = _read(block, at, 6 if first & _ADDED else 4)
             if place >= len(headers):
                 raise Unreadable("a block with more headers than it decodes to")
@@ -95,6 +98,7 @@ def _fitted(parts: list[bytes | _Text], size: int) -> tuple[bytes, int]:
     if over <= 0:
         return whole, 0
     texts = [part for part in parts if isinstance(part, _Text)]
+    # Cut values whose length does not matter first, then the longest ones.
     for text in sorted(texts, key=lambda text: (not text.free, -len(text.data))):
         cut += not text.free
         over = text.cut(over)
@@ -120,7 +124,7 @@ def _huffman(data: bytes) -> bytes:
             out.append(bits >> count & 0xFF)
         bits &= (1 << count) - 1
     if count:
-        out.append(bits << (8 - count) & 0xFF | 0xFF >> count)
+        out.append(bits << (8 - count) & 0xFF | 0xFF >> count)  # padded with ones: RFC 7541, 5.2
     return bytes(out)
 
 
@@ -142,29 +146,15 @@ def _add(parts: list[bytes | _Text], block: bytes, at: int, text: str | None, fr
 
 def _read(block: bytes, at: int, bits: int) -> tuple[int, int]:
     """Return a number with a prefix of so many bits, and its end."""
-    most = (1 << bits) - 1
-    value = block[at] & most
-    at += 1
-    if value < most:
-        return value, at
-    shift = 0
-    for byte in block[at : at + _MOST_MORE]:
-        at += 1
-        value += (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return value, at
-    raise Unreadable("a number that does not end")
+    try:
+        value, size = decode_integer(block[at : at + 1 + _MOST_MORE], bits)
+    except HPACKDecodingError:
+        raise Unreadable("a number that does not end") from None
+    return value, at + size
 
 
 def _number(first: int, bits: int, value: int) -> bytes:
-    most = (1 << bits) - 1
-    if value < most:
-        return bytes((first | value,))
-    out = bytearray((first | most,))
-    value -= most
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
+    """Return a number after the bits that `first` has before its prefix."""
+    out = encode_integer(value, bits)
+    out[0] |= first
     return bytes(out)

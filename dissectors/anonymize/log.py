@@ -26,7 +26,7 @@ def rewrite_log(folder: Path, out: Path, names: Pseudonyms) -> None:
     """
     manifest = read_manifest(folder)
     files = list(_files_of(folder, manifest))
-    if names.learns:
+    if names.learns:  # a first pass collects the names that stay; what it writes is not kept
         for name in files:
             _rewrite(folder, name, io.BytesIO(), names)
         names.start_over()

@@ -1,10 +1,9 @@
 """Pseudonyms: keyed, consistent, one-to-one, and of the same length.
 
-Rules: a text becomes one of the same length and character classes, so that lengths on the wire
-stay. Each run of letters and digits is permuted within its pattern (`Orders2` is one of all texts
-of that pattern): two names never become one, and a name has the same pseudonym everywhere: in a
-topic, in a key such as `%RETRY%group`, in a remark. Addresses keep common prefixes, private and
-loopback ranges, and their length as text. Protocol words stay.
+Rules: a text becomes one of the same length and character classes. Each run of letters and digits
+is permuted within its pattern: two names never become one, and a name has the same pseudonym
+everywhere: in a topic, in a key such as `%RETRY%group`, in a remark. Addresses keep common
+prefixes, private and loopback ranges, and their length as text. Protocol words stay.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from functools import lru_cache
 from typing import Final
 
 from ..foreign import base64_of, hex_bytes_of, hexadecimal_of, natural_of
-from ..remoting.ids.message_ids import GRPC_ID, decode_recall_handle
+from ..remoting.ids.message_ids import GRPC_ID, decode_recall_handle, encode_recall_handle
 from ..remoting.ids.trace_context import SW8, TRACEPARENT, decode_sw8, decode_traceparent
 from ..remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
 from .kinds import KINDS
@@ -106,6 +105,7 @@ class Pseudonyms:
 
     def start_over(self) -> None:
         """Reset the counters, but not the names that stay."""
+        # `run` stays: it depends on nothing but the secret.
         self._cached_name.cache_clear()
         self.address.cache_clear()
         self.replaced.update(dict.fromkeys(KINDS, 0))
@@ -164,13 +164,15 @@ class Pseudonyms:
 
     def recall_handle(self, text: str) -> str:
         """Rewrite the recall handle of a timer message."""
-        if decode_recall_handle(text) is None or "names" in self._keep:
+        handle = decode_recall_handle(text)
+        if handle is None or "names" in self._keep:
             return self.name(text)
-        data = (base64_of(text + "=" * (-len(text) % 4), b"-_") or b"").decode()
-        version, topic, broker, time, key = data.split(" ")
-        parts = (version, self.name(topic), self.name(broker), time, self.message_id(key))
-        new = base64.urlsafe_b64encode(" ".join(parts).encode()).decode()
-        return new[: len(text)]
+        new = handle._replace(
+            topic=self.name(handle.topic),
+            broker_name=self.name(handle.broker_name),
+            unique_key=self.message_id(handle.unique_key),
+        )
+        return encode_recall_handle(new)[: len(text)]  # as long: a text may lack the padding
 
     def trace_context(self, name: str, text: str) -> str | None:
         """Rewrite the ids and names of a W3C or SkyWalking trace context, or return None if it is
@@ -324,6 +326,8 @@ class Pseudonyms:
             out = [free[self._permuted(b"v4", len(free), free.index(first))]]
         for at in range(1, 4):
             label = b"v4" + packed[:at]
+            # 192.168/16, 169.254/16, and 172.16/12 stay within themselves, and the other networks
+            # of these first octets outside of them.
             is_fixed = at == 1 and (
                 (first == 192 and second == 168) or (first == 169 and second == 254)
             )
@@ -363,6 +367,7 @@ class Pseudonyms:
     def _run(self, run: str) -> str:
         if len(run) > _CHUNK:
             return "".join(self._run(run[at : at + _CHUNK]) for at in range(0, len(run), _CHUNK))
+        # Read as a number in the mixed base of its character classes, a run is one of `domain`.
         bounds = [_class_of(ord(char)) for char in run]
         number, domain = 0, 1
         for char, (first, end) in zip(run, bounds, strict=True):
@@ -386,6 +391,7 @@ class Pseudonyms:
         """
         if domain < 2:
             return number
+        # The network covers less than four times the domain: fewer than four runs on average.
         half = ((domain - 1).bit_length() + 1) // 2
         mask = (1 << half) - 1
         size = (half + 7) // 8

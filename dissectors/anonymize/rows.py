@@ -82,7 +82,7 @@ def json_lines(file: BinaryIO, names: Pseudonyms) -> Iterator[bytes]:
             raise RowsError(f"line {number} is not a JSON object: {error}") from None
         if not _COMMANDS.isdisjoint(row):
             raise RowsError(f"line {number} has a command; anonymize its capture instead")
-        for name in sorted(row, key=_is_said):
+        for name in sorted(row, key=_is_said):  # names are recognised in texts once they were seen
             row[name] = _changed(names, name, row[name])
         yield msgspec.json.encode(row) + b"\n"
 

@@ -187,13 +187,13 @@ class _CallEnd:
         if not isinstance(piece, Data) or piece.offset:
             return False
         head = piece.data[piece.start : piece.end]
+        # A client begins with the preface, a server with SETTINGS that acknowledge nothing.
         return head.startswith(PREFACE[:HEAD]) or head[3:9] == bytes((SETTINGS, 0, 0, 0, 0, 0))
 
     def _frame(self, frame: Http2Frame, events: list[StreamEvent]) -> None:
         start = frame.place.offset - HEAD - len(frame.payload) - frame.missing
         kind, payload, packet = frame.type, frame.payload, frame.place.packet
-        head = (len(payload) + frame.missing).to_bytes(3) + bytes((kind, frame.flags))
-        head += frame.stream.to_bytes(4)
+        head = _head_of(frame, len(payload) + frame.missing, frame.flags)
         if kind in (HEADERS, CONTINUATION):
             if kind == HEADERS:
                 self._block.clear()
@@ -212,7 +212,7 @@ class _CallEnd:
         elif kind == GOAWAY:
             reason = self._streams.said(payload[8:])
             self._put(start, head + payload[:8] + reason, packet)
-        elif kind != PUSH_PROMISE:
+        elif kind != PUSH_PROMISE:  # its header block is not rewritten, so its bytes become zeros
             self._streams.drop("frames of HTTP/2 that no definition has", len(payload))
             self._put(start, head + bytes(len(payload)), packet)
 
@@ -234,6 +234,7 @@ class _CallEnd:
             block = self._streams.block(b"".join(payloads), event)
         except Unreadable:
             return
+        # What the block became shorter is padding of its first frame.
         short = sum(map(len, payloads)) - len(block)
         is_padded = bool(first.flags & PADDED) or short > 0
         if short and not first.flags & PADDED:
@@ -255,9 +256,8 @@ class _CallEnd:
                 data = bytes((padding,)) + fixed + data + bytes(padding)
             elif place == 0:
                 data = fixed + data
-            head = len(data).to_bytes(3) + bytes((frame.type, flags)) + frame.stream.to_bytes(4)
             start = frame.place.offset - HEAD - len(frame.payload)
-            self._put(start, head + data, frame.place.packet)
+            self._put(start, _head_of(frame, len(data), flags) + data, frame.place.packet)
         if event.ended and not self.is_client:
             self._streams.close(event.stream, event.place.packet)
 
@@ -275,6 +275,10 @@ class _CallEnd:
             self._streams.drop("messages of gRPC of which the method is not known", len(event.data))
         if event.ended and not self.is_client:
             self._streams.close(event.stream, packet)
+
+
+def _head_of(frame: Http2Frame, length: int, flags: int) -> bytes:
+    return length.to_bytes(3) + bytes((frame.type, flags)) + frame.stream.to_bytes(4)
 
 
 class CallStreams:

@@ -9,7 +9,6 @@ MappedFileQueue.
 from __future__ import annotations
 
 import os
-import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +31,7 @@ from ..remoting.messages.record_layout import (
     SYS_FLAG_AT,
 )
 from ..remoting.messages.records import decode_messages
+from ..replication.layouts import RECORD_MAGIC
 from ..tcp.source import CaptureError
 from .store_files import folder_in, is_link, numbered_files, open_regular
 
@@ -51,9 +51,6 @@ _DIGITS: Final = 20
 """digits of a file name"""
 _MAGIC_AT: Final = FIELD_STARTS["magic"]
 _OFFSET_AT: Final = FIELD_STARTS["physical_offset"]
-_MAGICS: Final = re.compile(
-    b"|".join(re.escape(magic.to_bytes(4, "big")) for magic in RECORD_MAGICS)
-)
 
 
 class LogEntry(NamedTuple):
@@ -184,14 +181,15 @@ class _Reader:
         tail = _OFFSET_AT + 8
         while at < self._size:
             data = self._bytes(at, _WINDOW)
-            for match in _MAGICS.finditer(data):
+            for match in RECORD_MAGIC.finditer(data):
                 start = match.start() - _MAGIC_AT
+                # A record says where in the log it is; other bytes only look like one.
                 spelled = data[start + _OFFSET_AT : start + tail] if start >= 0 else b""
                 if int.from_bytes(spelled, "big") == self._base + at + start and len(spelled) == 8:
                     return at + start
             if at + len(data) >= self._size:
                 break
-            at += len(data) - tail
+            at += len(data) - tail  # a head across two windows is found in the next
         return self._size
 
     def _bytes(self, at: int, count: int) -> bytes:

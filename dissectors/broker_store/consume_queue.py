@@ -53,6 +53,7 @@ class ConsumeQueues:
         if len(data) < _ENTRY.size:
             return False
         offset, size, _ = _ENTRY.unpack(data)
+        # A file is made at full size: an entry of zeros is not written yet.
         return bool(offset == log_offset and size > 0)
 
     def _files_of(self, topic: str, queue_id: int) -> tuple[list[int], list[str]] | None:

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ..endpoint import split_endpoint
+from ..message_rows.seen_exchange import MILLI
+from ..ports import VIP_BELOW
 from ..remoting.ids.message_ids import encode_offset_id
-from ..remoting.messages.batch import is_inner_batch, unwrap_inner_batch
+from ..remoting.messages.batch import unwrap_inner_batch
 from ..remoting.messages.message import StoredMessage
 from ..remoting.topic_names import CHECKED_OUT_TOPIC, HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from ..rows.message_record import COMMITTED
@@ -22,9 +24,6 @@ from .store_folder import StoreFolder, store_in
 
 MOST_COPIES: Final = 1000
 """maximum copies kept of one message"""
-_MILLI: Final = 1_000_000
-_VIP: Final = 2
-"""listen port minus VIP port"""
 _WAITING: Final = frozenset((SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC))
 
 
@@ -105,11 +104,11 @@ class StoreEvidence:
         """Return the copies of a message sent to a topic; waiting ones only if the broker has not
         moved them on.
         """
-        own = [folder for folder in self.copies.get(key, ()) if folder.topic in (topic, *_WAITING)]
-        final = [folder for folder in own if folder.topic == topic]
+        own = [copy for copy in self.copies.get(key, ()) if copy.topic in (topic, *_WAITING)]
+        final = [copy for copy in own if copy.topic == topic]
         # a timer stores a message again at each roll
-        rolled = [folder for folder in own if folder.topic == TIMER_TOPIC][:1]
-        return final or [folder for folder in own if folder.topic != TIMER_TOPIC] or rolled
+        rolled = [copy for copy in own if copy.topic == TIMER_TOPIC][:1]
+        return final or [copy for copy in own if copy.topic != TIMER_TOPIC] or rolled
 
     def number_stored(self, key: str, topic: str, known: Collection[str]) -> int:
         """Return the known number of times that a message was stored for its producer.
@@ -118,11 +117,11 @@ class StoreEvidence:
         the message first waits, they are those of the waiting records.
         """
         copies = self.copies.get(key, ())
-        final = [folder for folder in copies if folder.topic == topic]
-        waiting = [folder for folder in copies if folder.topic in (SCHEDULE_TOPIC, HALF_TOPIC)]
-        if not waiting and any(folder.topic == TIMER_TOPIC for folder in copies):
+        final = [copy for copy in copies if copy.topic == topic]
+        waiting = [copy for copy in copies if copy.topic in (SCHEDULE_TOPIC, HALF_TOPIC)]
+        if not waiting and any(copy.topic == TIMER_TOPIC for copy in copies):
             return max(len(known), len(final), 1)
-        first = {encode_offset_id(folder.broker, folder.offset) for folder in waiting or final}
+        first = {encode_offset_id(copy.broker, copy.offset) for copy in waiting or final}
         return len(first.union(known))
 
     def covers(self, broker: str, time: int) -> bool:
@@ -132,7 +131,8 @@ class StoreEvidence:
         """
         place = split_endpoint(broker)
         return place is not None and any(
-            (place in span.brokers or (place[0], place[1] + _VIP) in span.brokers)
+            # The message may have been sent over the VIP channel of the broker.
+            (place in span.brokers or (place[0], place[1] + VIP_BELOW) in span.brokers)
             and span.first_time <= time <= span.last_time
             and not span.damaged
             for span in self.spans
@@ -144,8 +144,8 @@ class StoreEvidence:
         behind: list[str] = []
         for store, span in zip(self.stores, self.spans, strict=True):
             if split_endpoint(copy.broker) in span.brokers:
-                for folder in offsets_of(store.offsets, copy.topic, copy.queue_id):
-                    (passed if folder.offset > copy.queue_offset else behind).append(folder.group)
+                for own in offsets_of(store.offsets, copy.topic, copy.queue_id):
+                    (passed if own.offset > copy.queue_offset else behind).append(own.group)
         return passed, behind
 
     def _read(self, store: StoreFolder, wanted: Mapping[str, str]) -> None:
@@ -160,19 +160,18 @@ class StoreEvidence:
                 continue
             if log_begin is None:
                 log_begin = message.physical_offset
-            time = message.store_timestamp * _MILLI
+            time = message.store_timestamp * MILLI
             first, last = first or time, max(last, time)
-            if message.store_host != host:
+            if message.store_host != host:  # usually one, but a broker may get another address
                 host = message.store_host
                 place = split_endpoint(host)
                 if place is not None and len(brokers) < MOST_COPIES:
                     brokers.add(place)
             for end in record.ends:
                 self._end(end, wanted)
-            several = unwrap_inner_batch(message) if is_inner_batch(message) else (message,)
-            for folder in several:
-                if folder.unique_key in wanted:
-                    self._take(store, folder)
+            for inner in unwrap_inner_batch(message):
+                if inner.unique_key in wanted:
+                    self._take(store, inner)
         self.spans.append(StoreSpan(frozenset(brokers), first, last, damaged))
         if store.index is not None and log_begin:
             self._take_indexed(store, wanted, log_begin, host)
@@ -196,7 +195,7 @@ class StoreEvidence:
                     message.queue_id,
                     message.queue_offset,
                     message.physical_offset,
-                    message.store_timestamp * _MILLI,
+                    message.store_timestamp * MILLI,
                     store.visible(message),
                 )
             )
@@ -212,7 +211,7 @@ class StoreEvidence:
                     copies = self.copies.setdefault(key, [])
                     copies.append(
                         StoredCopy(
-                            host, topic, -1, -1, hit.offset, hit.time * _MILLI, None, in_log=False
+                            host, topic, -1, -1, hit.offset, hit.time * MILLI, None, in_log=False
                         )
                     )
 
@@ -223,7 +222,7 @@ class StoreEvidence:
         half = self.halves.setdefault(key, StoredHalfState())
         if half.outcome != COMMITTED:
             half.outcome = end.outcome
-            half.time = end.record.store_timestamp * _MILLI
+            half.time = end.record.store_timestamp * MILLI
 
 
 def evidence_in(folders: Iterable[str]) -> StoreEvidence:

@@ -107,5 +107,6 @@ def _each(table: dict[object, object]) -> Iterator[GroupOffset]:
             continue
         for queue, offset in queues.items():
             number = natural_of(str(queue))
+            # type() instead of isinstance: `true` is an int for Python.
             if number is not None and type(offset) is int and 0 <= offset < _LARGEST:
                 yield GroupOffset(topic, number, group, offset)

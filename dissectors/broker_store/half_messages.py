@@ -1,9 +1,8 @@
 """Track half messages in a commit log: committed, rolled back, given up, or open.
 
 A commit is a record in the topic of the message that names the log offset of the half message.
-After a commit or a rollback the broker writes an OP record that names its queue offset. An OP
-record without an earlier commit is a rollback, unless bytes of the log in between are missing. A
-check of the broker stores the half message again. RocketMQ: TransactionalMessageBridge,
+After a commit or a rollback the broker writes an OP record that names its queue offset. A check of
+the broker stores the half message again. RocketMQ: TransactionalMessageBridge,
 TransactionalMessageServiceImpl, EndTransactionProcessor.
 """
 
@@ -91,6 +90,7 @@ class StoredHalves:
             self._by_log.pop(next(iter(self._by_log)))
 
     def _op(self, message: StoredMessage) -> Iterator[StoredHalfEnd]:
+        # Latin-1 decodes any bytes; only digits between commas count.
         for text in message.body.decode("latin-1").split(",", _MOST_ENDS)[:_MOST_ENDS]:
             offset = natural_of(text)
             half = None if offset is None else self._by_queue.pop((message.queue_id, offset), None)
@@ -98,6 +98,7 @@ class StoredHalves:
                 continue
             self._by_log.pop(half.message.physical_offset, None)
             if not half.committed:
+                # Without an earlier commit it is a rollback, unless the commit may be missing.
                 outcome = ROLLED_BACK if half.breaks == self._breaks else ENDED
                 yield StoredHalfEnd(half.message, outcome, message)
 

@@ -124,9 +124,9 @@ class KeyIndex:
 
 def key_hash(text: str) -> int:
     """Return the hash of a key in the index: that of Java's String, without its sign."""
-    data = text.encode("utf-16-be", "surrogatepass")
+    data = text.encode("utf-16-be", "surrogatepass")  # Java hashes UTF-16 code units
     value = 0
     for (unit,) in struct.iter_unpack(">H", data):
         value = (31 * value + unit) & 0xFFFFFFFF
     signed = value - (1 << 32) if value >> 31 else value
-    return 0 if signed == -(1 << 31) else abs(signed)
+    return 0 if signed == -(1 << 31) else abs(signed)  # its absolute value is no int of Java

@@ -15,8 +15,8 @@ from ..decode.pipeline import Decode, DecodeOptions
 from ..decode.totals import COMMIT_LOG, CaptureStats
 from ..findings import Finding, FindingKind
 from ..message_rows.message_writer import FactsReader
-from ..message_rows.seen_exchange import Facts
-from ..remoting.messages.batch import is_inner_batch, unwrap_inner_batch
+from ..message_rows.seen_exchange import Facts, time_of_ms
+from ..remoting.messages.batch import unwrap_inner_batch
 from ..remoting.messages.message import StoredMessage
 from ..rows.message_record import (
     ACKNOWLEDGED,
@@ -33,8 +33,6 @@ from .store_folder import StoreFolder
 
 _BATCH: Final = 1024
 """rows per batch"""
-_MILLI: Final = 1_000_000
-_LAST_MS: Final = (1 << 63) // _MILLI - 1
 
 
 class StoreDecode(Decode):
@@ -53,7 +51,7 @@ class StoreDecode(Decode):
         stats: CaptureStats | None = None
         broker = ""
         for record in self.store.records():
-            while len(self.stats.captures) <= record.file:
+            while len(self.stats.captures) <= record.file:  # also files without any record
                 self.read_before += stats.bytes if stats is not None else 0
                 stats = CaptureStats(files[len(self.stats.captures)], COMMIT_LOG)
                 self.stats.captures.append(stats)
@@ -77,11 +75,8 @@ class StoreDecode(Decode):
         yield from self._offset_rows(broker)
 
     def _rows_of(self, path: str, record: StoredMessage) -> Iterator[MessageRecord]:
-        inner = (
-            unwrap_inner_batch(record, budget=self._budget) if is_inner_batch(record) else (record,)
-        )
         remark = self.store.remark_of(record)
-        for place, message in enumerate(inner):
+        for place, message in enumerate(unwrap_inner_batch(record, budget=self._budget)):
             facts = self._facts.facts_of(message, self.options.body_limit, self._budget)
             if self._is_in_time(facts.store_time):
                 yield _row(path, ON_DISK, message, facts, facts.store_time, place, remark)
@@ -89,8 +84,7 @@ class StoreDecode(Decode):
     def _end_of(self, path: str, end: StoredHalfEnd, place: int) -> Iterator[MessageRecord]:
         if end.outcome not in (COMMITTED, ROLLED_BACK):
             return
-        ms = end.record.store_timestamp
-        time = ms * _MILLI if 0 < ms <= _LAST_MS else None
+        time = time_of_ms(end.record.store_timestamp)
         if self._is_in_time(time):
             facts = self._facts.facts_of(end.half, 0, self._budget)
             yield _row(path, end.outcome, end.half, facts, time, place, None)

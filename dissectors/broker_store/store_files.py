@@ -24,6 +24,7 @@ _LONGEST_NAME: Final = 255
 
 def open_regular(path: str) -> int:
     """Open a regular file; return its descriptor, or raise OSError for anything else."""
+    # O_NONBLOCK: opening a pipe would wait for a writer.
     number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if stat.S_ISREG(os.fstat(number).st_mode):
         return number

@@ -22,6 +22,7 @@ from ..where.fields import (
     WhereField,
     exchange_fields,
     field_of_column,
+    named_end,
     response_names,
 )
 from .command_order import CommandSeen
@@ -60,15 +61,15 @@ def _server_address(seen: CommandSeen) -> str:
     return seen.pdu.src if seen.pdu.command.is_response else seen.pdu.dst
 
 
-def _broker(seen: CommandSeen) -> list[str]:
-    ends = [host_of(_server_address(seen)), _server_address(seen)]
+def _broker(seen: CommandSeen) -> list[object]:
+    address = _server_address(seen)
     request = seen.request if seen.pdu.command.is_response else seen.pdu
     if request is None:
-        return ends
+        return named_end(None, address)
     fields = request.command.ext_fields
+    # A V2 send has the name in a field of one letter.
     field = fields.get(send_fields_of(request.command.code).broker_name)
-    name = field or first_of(fields, BROKERS)
-    return ends if name is None else [name, *ends]
+    return named_end(field or first_of(fields, BROKERS), address)
 
 
 def _of_request(get: Callable[[Pdu], object]) -> _Get:
@@ -121,7 +122,7 @@ _MORE: Final[tuple[tuple[str, str, str, _Get], ...]] = (
     ("broker", "broker in the request, and the server's address with and without port",
      "list", _broker),
     ("client", "the client's address with and without port", "list",
-     lambda seen: [host_of(_client_address(seen)), _client_address(seen)]),
+     lambda seen: named_end(None, _client_address(seen))),
     ("src", "the sender's address with port", "string", lambda seen: seen.pdu.src),
     ("dst", "the receiver's address with port", "string", lambda seen: seen.pdu.dst),
     ("ip", "addresses of both ends, without port", "list",

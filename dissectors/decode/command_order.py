@@ -83,11 +83,12 @@ class CommandOrder:
         for entry in held:
             pdu = _pdu_of(entry)
             over = count < excess or self._bytes > MOST_BYTES or self._is_old(pdu)
+            # The first command that must wait holds back all later ones, even if they are complete.
             if not over and (0 <= floor <= pdu.packet or self._may_be_paired(pdu)):
                 break
             self._bytes -= pdu.frame_bytes - pdu.body_length + len(pdu.body)
             if pdu.flag & 1:
-                self._responses.pop(pdu, None)
+                self._responses.pop(pdu, None)  # a request comes too late from now on
             count += 1
         self._held = held[count:]
         return held[:count]

@@ -1,9 +1,7 @@
 """Row of a command with nothing left out: raw fields, typed fields, and the parsed body.
 
 Rules: credentials are masked in both forms of the header and by the body decoders; message bodies
-of applications are never changed. An unknown body is shown as text if it is UTF-8, otherwise as
-base64, and labeled accordingly. Shown body bytes are limited, also after decompression, against
-decompression bombs.
+of applications are never changed. Shown body bytes are limited, also after decompression.
 RocketMQ: RemotingCommand.
 """
 
@@ -136,6 +134,7 @@ def body_of(
         budget,
         None if response else fields,
     )
+    # Without its request, a response could be of any operation; only messages are certain.
     if response and seen.request is None and not body.messages:
         return Body(body.kind, body.value, body.messages, "its request was not captured")
     return body
@@ -172,6 +171,7 @@ def _text_of(data: bytes, cut: bool) -> str | None:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
+        # A character cut at the end leaves at most three of its bytes.
         if not cut or error.end < len(data) or len(data) - error.start > 3:
             return None
         text = data[: error.start].decode()

@@ -1,11 +1,9 @@
 """The decoded log: a folder with the exchanges of a run, its findings, and a manifest.
 
-Layout: ``exchanges/part-00000.parquet`` … (one row per exchange), ``conversations.parquet`` (one
-row per TCP connection), ``findings.parquet`` (one row per finding), ``messages/part-00000.parquet``
-… (one row per message and exchange, unless switched off) and ``manifest.json``; or as JSON lines
-(``.jsonl``), which need no pyarrow. In a growing log (`growing_log`) the parts of every table are
-in folders by date. Rules: a file with its final name is complete, and only files in the manifest
-belong to the log. ``docs/decoded-log.md`` documents every column.
+``exchanges/part-00000.parquet`` …, ``messages/part-00000.parquet`` …, ``conversations.parquet``,
+``findings.parquet``, and ``manifest.json``; or as JSON lines, which need no pyarrow. In a growing
+log (`growing_log`) the parts of every table are in folders by date. Rules: a file with its final
+name is complete, and only files in the manifest belong to the log.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from ..findings import Finding, FindingKind
 from ..grpc.command import CallCommand
 from ..remoting.code_names import REQUEST_NAMES, request_name, response_name
 from ..rows.record import ANSWERED, ONEWAY, ORPHAN, UNANSWERED
+from ..tcp.capture import packet_number
 
 MAX_REQUESTS: Final = 4096
 """maximum unanswered requests of one direction; more than any client's default concurrency"""
@@ -153,24 +154,25 @@ class ExchangeMatcher:
     def _request(self, pdu: Pdu, out: list[Exchange]) -> None:
         direction = pdu.direction
         opaque = pdu.opaque
-        if direction.early:
+        if direction.early:  # packets out of order, or a hole before the request
             response = direction.early.pop(opaque, None)
             if response is not None:
                 self._note_gone(response)
                 if response.ts + EARLY_TOLERANCE >= pdu.ts:
                     out.append(Exchange(pdu, response))
                     return
-                out.append(Exchange(None, response))
+                out.append(Exchange(None, response))  # to an earlier request with this opaque
         requests = direction.requests
         before = requests.get(opaque)
         if before is not None:
-            detail = f"opaque {opaque} again in packet {pdu.packet & ((1 << 40) - 1)}"
+            detail = f"opaque {opaque} again in packet {packet_number(pdu.packet)}"
             self._findings.append(before.say(FindingKind.OPAQUE_REUSED, detail))
             self._give_up(direction, before, out)
         if requests is NO_PDUS:
             requests = direction.requests = {}
         requests[opaque] = pdu
         self._note_waiting(pdu, direction)
+        # Only the oldest is checked: the others are younger, and each new request checks again.
         oldest = next(iter(requests.values()))
         if pdu.ts - oldest.ts > MAX_WAIT:
             self._give_up(direction, oldest, out)
@@ -240,7 +242,7 @@ class ExchangeMatcher:
         for direction in self._directions:
             waiting.extend(direction.requests.values())
             waiting.extend(direction.early.values())
-        waiting.sort(key=_ts_of)
+        waiting.sort(key=_ts_of)  # several at once, so that sorting is rare
         detail = f"{self.waiting} requests are unanswered"
         for pdu in waiting:
             if self.waiting <= MAX_WAITING // 8 * 7 and self._bytes <= MAX_WAITING_BYTES // 8 * 7:

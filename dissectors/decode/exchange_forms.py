@@ -204,6 +204,7 @@ def log_of(
             message_columns = messages.take()
             if message_columns:
                 parts = parts_by_chunk(batches_of(message_columns, message_schema), message_counts)
+        # Messages may take more parts than their exchanges, or fewer: the other part is empty.
         for place in range(max(len(rows), len(parts))):
             yield EncodedBatch(
                 0,

@@ -139,7 +139,8 @@ class ExchangeWriter:
         self._shown = response
         if response is not None and response.head.is_call:
             command = response.command
-            if isinstance(command, CallCommand) and command.is_reset:  # it stands for none
+            # A stream that was reset has no response: its command only stands for one.
+            if isinstance(command, CallCommand) and command.is_reset:
                 self._shown = None
         self._brokers = _brokers(request, response)
         self._client_id = None
@@ -273,7 +274,7 @@ class ExchangeWriter:
     def _version_of(self, head: HeaderView) -> RowPart:
         """Return the version of a header with its name and serialization."""
         version: i64 = head.version
-        place: i64 = 2 * version
+        place: i64 = 2 * version  # two parts for each version: one per serialization
         if head.serialize_type == JSON:
             place += 1
         part: RowPart | None = None
@@ -296,7 +297,7 @@ class ExchangeWriter:
             sink.null("group")
         else:
             put_text(sink, "topic", request_view, request_view.topic)
-            if request_view.group == ABSENT:
+            if request_view.group == ABSENT:  # a heartbeat has its groups in the body
                 sink.text("group", request.groups)
             else:
                 put_text(sink, "group", request_view, request_view.group)
@@ -435,6 +436,7 @@ class ExchangeWriter:
         if exchange.request is None:
             direction = direction.peer
         start = self._starts.get(direction.key)
+        # Names of captures are from one list, so that identity decides, and is faster.
         if start is None or start.conversation != pdu.conversation or start.capture is not capture:
             if len(self._starts) >= _MOST_STARTS:
                 self._starts.clear()
@@ -535,7 +537,7 @@ def facts(request: Pdu | None, response: Pdu | None) -> list[str]:
         if request.view.kind == SENT or head.code in HEADER_FACTS:
             result = _header_facts(request, response)
         if request.facts is not None:
-            result = result + request.facts
+            result = result + request.facts  # a new list: `_NONE` and the facts of PDUs are shared
     if response is not None:
         if response.head.is_call:
             return _call_facts(request, response)
@@ -558,7 +560,7 @@ def _header_facts(request: Pdu, response: Pdu | None) -> list[str]:
     if view.kind == SENT:
         if (
             code <= 0
-            and not view.is_request
+            and not view.is_request  # neither a request message nor a reply
             and _is_zero(view, view.sys_flag)
             and _is_zero(view, view.reconsume_times)
         ):

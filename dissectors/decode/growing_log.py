@@ -1,10 +1,8 @@
 """A decoded log by days or hours that runs append to atomically.
 
-Rules: the manifest defines the contents of the log. A run writes beside the tables, moves its files
-into place, and replaces the manifest last: an interrupted run leaves the log unchanged, and the
-next run removes its leftovers. One run writes at a time. Connection numbers continue from run to
-run, so they are unique in the log. A capture is added only once. Folders of old days may be
-deleted.
+Rules: the manifest defines the contents of the log. An interrupted run leaves the log unchanged,
+and the next run removes its leftovers. One run writes at a time. Connection numbers continue from
+run to run. A capture is added only once. Folders of old days may be deleted.
 """
 
 from __future__ import annotations
@@ -103,12 +101,14 @@ class GrowingLog:
                     continue
                 path.chmod(PRIVATE if mode is None else mode)
                 target = self._folder / path.relative_to(self.path)
+                # Folders of days and hours get the mode of the log, outermost first.
                 for parent in reversed(target.relative_to(self._folder).parents[:-1]):
                     made = self._folder / parent
                     if not made.is_dir():
                         made.mkdir(_PRIVATE_FOLDER)
                         made.chmod(_PRIVATE_FOLDER if folder_mode is None else folder_mode)
                 path.rename(target)
+        # The manifest comes last: until then, no reader knows of the new files.
         written = self.path / MANIFEST
         write_manifest(written, manifest)
         written.chmod(PRIVATE if mode is None else mode)

@@ -175,7 +175,7 @@ class LogParts:
 
     def _part_in(self, folder: str) -> _Open:
         """Return the open part of a folder."""
-        part = self._open.pop(folder, None)
+        part = self._open.pop(folder, None)  # and back at the end: the order is that of use
         if part is not None and part.file.rows >= PART_ROWS:
             part.finish()
             part = None

@@ -156,6 +156,7 @@ class DecodedLogWriter:
         return rows
 
     def _with_numbers(self, rows: EncodedRows) -> EncodedRows:
+        # Only growing logs count on, and they get no lines, which cannot be renumbered.
         if not self._first or not isinstance(rows, Columns):
             return rows
         return rows._replace(data=with_added(rows.data, "conversation", self._first))

@@ -92,6 +92,7 @@ class Overdue:
     def found(self, matcher: ExchangeMatcher, now: int) -> list[Exchange]:
         """Return the requests that became overdue since the last call."""
         overdue = []
+        # Requests on a connection that has ended are overdue earlier, after `LINGER`.
         for pdu in matcher.waiting_since(now - min(self._after, LINGER)):
             if pdu not in self._reported and self._is_overdue(pdu, now):
                 self._reported[pdu] = None
@@ -124,7 +125,7 @@ def spread(waiting: list[Pdu]) -> list[Pdu]:
     if len(waiting) <= MAX_REQUESTS:
         return waiting
     waiting.sort(key=_ts_of)
-    return waiting[:: -(-len(waiting) // MAX_REQUESTS)]
+    return waiting[:: -(-len(waiting) // MAX_REQUESTS)]  # the quotient is rounded up
 
 
 def _ts_of(pdu: Pdu) -> int:

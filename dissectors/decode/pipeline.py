@@ -1,8 +1,7 @@
 """The whole passive pipeline: captures in, exchanges out.
 
-`Decode` is the entry point: it reads captures in order (a conversation continues from one to the
-next), by name or from a `Source`, and yields batches of records, exchanges, or commands. Memory
-does not depend on the size of the captures.
+`Decode` reads captures in order, by name or from a `Source`; a conversation continues from one to
+the next. Memory does not depend on the size of the captures.
 
     for batch in Decode(["incident.pcap"]).records():
         for record in batch:
@@ -25,7 +24,7 @@ from ..replication.progress import first_of
 from ..rows.conversation_record import NO_RESPONSE, ConversationRecord
 from ..rows.encoded import Lines
 from ..rows.record import ExchangeRecord
-from ..tcp.capture import CAPTURE_SHIFT, CaptureReader, Packet
+from ..tcp.capture import CAPTURE_SHIFT, CaptureReader, Packet, packet_number
 from ..tcp.decompression import MOST_TIMES
 from ..tcp.formats import PCAP_HEADER, reader_of
 from ..tcp.no_capture import what_it_is
@@ -57,8 +56,6 @@ if TYPE_CHECKING:
 
 WATCHED_PATIENCE = 2_000_000_000
 """maximum ns to hold a command for packet order in live use"""
-PACKET_NUMBER = (1 << CAPTURE_SHIFT) - 1
-"""mask of the packet number in a packet id"""
 IDLE_LOOKS = 5
 """reads without new bytes of a followed file (a second) before held data is emitted"""
 
@@ -172,6 +169,7 @@ class Decode:
             options.shard,
             options.shards,
             options.conversations,
+            # Live, a command out of order is better than one that never comes.
             WATCHED_PATIENCE if options.follow or self.bytes_total is None else 0,
             self._secrets,
         )
@@ -191,7 +189,7 @@ class Decode:
         for info in findings:
             counts[info.kind] = counts.get(info.kind, 0) + 1
         self._findings += findings
-        if len(self._findings) > MAX_FINDINGS:  # nobody takes them
+        if len(self._findings) > MAX_FINDINGS:  # nobody takes them; half at once is cheaper
             del self._findings[MAX_FINDINGS // 2 :]
 
     def stop(self) -> None:
@@ -290,7 +288,7 @@ class Decode:
         Only those that were already emitted as overdue.
         """
         stayed = self._overdue.stayed if self._overdue is not None else ()
-        return {(int(pdu.conversation), pdu.packet & PACKET_NUMBER) for pdu in stayed}
+        return {(int(pdu.conversation), packet_number(pdu.packet)) for pdu in stayed}
 
     def _provisional_rows(self, waiting: list[Exchange]) -> list[ExchangeRecord]:
         findings: list[Finding] = []
@@ -417,6 +415,7 @@ class Decode:
                 chunk = b""  # the reader has it
             size = reader.waiting + len(chunk)
             packets = reader.receive(chunk)
+            # Secrets and marks of a chunk must be known before its packets are decoded.
             self._take_secrets(reader)
             _take_marks(reader, stages)
             _receive(stages, stats, packets, reader.packets, size)

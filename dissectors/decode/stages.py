@@ -105,7 +105,7 @@ class Stages:
             if segment is not None:
                 self._take_segment(segment)
         self.packets += len(packets) + passed
-        self._bytes += size or len(packets[0].data)
+        self._bytes += size or len(packets[0].data)  # the whole chunk, of which packets are ranges
         if self.packets - self._swept >= SWEEP_PACKETS or self._bytes >= SWEEP_BYTES:
             self._swept = self.packets
             self._bytes = 0
@@ -119,12 +119,12 @@ class Stages:
         direction = table.direction_of(segment, ended)
         if table.shaking != self._shaking:
             self._want_acks()
-        if ended:
+        if ended:  # their results precede those of this segment
             self._take_results(segment.packet)
         if direction is None or not direction.conversation.mine:
             return
         conversation = direction.conversation
-        waited = conversation.waiting
+        waited = conversation.waiting  # for a hole to be filled
         conversation.receive(direction, segment, pdus)
         if pdus:
             self._receive_pdus(pdus, segment.packet, OWN)
@@ -183,7 +183,7 @@ class Stages:
                 if result.ended:
                     self._finish_direction(conversation.first)
                     self._finish_direction(conversation.second)
-                    self._note_place(packet, place)
+                    self._note_place(packet, place)  # of unanswered requests, now exchanges
         self._results.clear()
         self._want_acks()
 

@@ -66,6 +66,7 @@ class StrictReader:
             return []
         frames: list[Frame] = []
         self._decoder.receive(data, 0, len(data), self._offset, 0, 0, frames)
+        # So far there was no frame at all, and fewer bytes than decide on the protocol.
         if not frames and self._offset == len(self._first) < _FIRST_BYTES:
             self._note_first(data)
         self._offset += len(data)

@@ -64,6 +64,7 @@ TOTALS: Final = RunTotals.__struct_fields__
 """names of the totals"""
 _OF_ALL: Final = "conversations"
 """the total that each of several processes counts in full"""
+# Annotations are texts here, because of `from __future__ import annotations`.
 _SUMS: Final = tuple(
     name for name, kind in RunTotals.__annotations__.items() if kind == "int" and name != _OF_ALL
 )

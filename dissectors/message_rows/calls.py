@@ -60,8 +60,9 @@ def _of_send(seen: SeenExchange, request: Tree, responses: list[Tree]) -> Iterat
         transaction = facts.transaction_id or text_at(result, "transaction_id")
         half = text_at(message, "system_properties", "message_type") == "TRANSACTION"
         event = _sent(seen, result, PREPARED if half else STORED)
-        in_queue = event == STORED and facts.deliver_time is None
+        in_queue = event == STORED and facts.deliver_time is None  # otherwise in another queue
         facts = facts._replace(
+            # Protobuf omits zeros: a missing offset is the first one of the queue.
             queue_offset=(number_at(result, "offset") or 0) if in_queue else None,
             transaction_id=transaction if half else None,
             reconsume_times=None,
@@ -185,7 +186,7 @@ def _facts_of(message: Tree, seen: SeenExchange) -> Facts:
         born_time=nanoseconds_at(system, "born_timestamp"),
         store_time=nanoseconds_at(system, "store_timestamp"),
         deliver_time=nanoseconds_at(system, "delivery_timestamp"),
-        reconsume_times=max(attempt - 1, 0) if attempt is not None else None,
+        reconsume_times=max(attempt - 1, 0) if attempt is not None else None,  # it counts from 1
         body_bytes=len(body) if isinstance(body, bytes) else 0,
         body_form=form,
         body=text,

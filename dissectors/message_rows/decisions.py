@@ -113,6 +113,7 @@ def rows_of_batch_ack(seen: SeenExchange) -> Iterator[MessageEvent]:
         places = decode_bit_set(_text(ack.get("b")) or "") or ()
         if not isinstance(first, int) or not isinstance(queue, int):
             continue
+        # Each bit is a message of the pop, counted from its first offset.
         for bit in places[: min(MAX_POPPED, MAX_ACKNOWLEDGED - place)]:
             facts = Facts(
                 topic,
@@ -144,7 +145,7 @@ def rows_of_return(seen: SeenExchange) -> Iterator[MessageEvent]:
         max_reconsume_times=number_of(fields.get("maxReconsumeTimes")),
         delay_level=level,
     )
-    dead = level is not None and level < 0
+    dead = level is not None and level < 0  # the consumer asks for the dead-letter queue at once
     yield MessageEvent(_event(seen, DEAD if dead else RETURNED), 0, facts)
 
 

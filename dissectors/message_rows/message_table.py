@@ -222,7 +222,7 @@ class MessageTable:
         size = len(request.body) if request is not None else 0
         size += len(response.body) if response is not None else 0
         self._budget.earn(size)
-        paid = 1 + size // _LEAST_RECORD
+        paid = 1 + size // _LEAST_RECORD  # rows that the bytes of the exchange pay for
         most = max(self._budget.room // _ROW, paid)
         before = self._sink.waiting
         is_more = False
@@ -233,6 +233,7 @@ class MessageTable:
                     row_of = row_of_commit(seen, number_of(commit), ACKNOWLEDGED)
                     self._writer.write(seen, row_of)
             shared = _shared_by_rows(row, client)
+            # Rows that repeat long texts are charged to the budget one by one.
             is_long = shared + len(row.group or "") > _LONGEST
             if is_long or not self._wrote_records(seen, code):
                 is_more = self._take(seen, make(seen), shared, before + most)
@@ -279,6 +280,7 @@ class MessageTable:
 
     def _note_made(self) -> bool:
         """Account for output since the last call; return whether the budget is exhausted."""
+        # Most exchanges spend nothing: one comparison is all that they cost.
         made_by_now = self._budget.made + self._budget.checks.made
         if made_by_now == self._made:
             return False
@@ -326,6 +328,7 @@ class MessageTable:
         if known is None:
             _remember(self._fetchers, key, _Fetcher(row.group, row.broker_name))
         elif known.group != row.group:
+            # Several groups: a response without its request could be for any of them.
             self._fetchers[key] = known._replace(group=None)
 
     def _with_fetcher(self, row: ExchangeRecord, response: Pdu) -> ExchangeRecord:
@@ -340,13 +343,14 @@ class MessageTable:
 
     def _commit_in(self, seen: SeenExchange, request: Pdu) -> str | None:
         """Return the offset that a pull commits, or None if absent or unchanged."""
-        flag, offset = _flag_and_offset_of(request)
+        view = request.view
+        flag, offset = view.text(view.sys_flag), view.text(view.commit_offset)
         flags = natural_of(flag) if flag is not None else None
         if offset is None or flags is None or not flags & _COMMITS_OFFSET:
             return None
         row = seen.row
         queue = (row.conversation, row.topic, row.queue_id)
-        if self._committed.get(queue) == offset:
+        if self._committed.get(queue) == offset:  # pulls repeat it
             return None
         if len(row.topic or "") + len(offset) <= _LONGEST:
             _remember(self._committed, queue, offset)
@@ -362,12 +366,6 @@ def _code_of(request: Pdu | None, pdu: Pdu) -> int:
         return -1
     code = request_code_of_response(command.code, command.ext_fields, pdu.body, pdu.missing)
     return -1 if code is None else int(code)
-
-
-def _flag_and_offset_of(request: Pdu) -> tuple[str | None, str | None]:
-    """Return the flags of a pull, and the offset that it may commit."""
-    view = request.view
-    return view.text(view.sys_flag), view.text(view.commit_offset)
 
 
 def _shared_by_rows(row: ExchangeRecord, client: str | None) -> int:

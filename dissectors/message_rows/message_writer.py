@@ -38,6 +38,7 @@ from ..remoting.sysflag import TRANSACTION_MASK
 from ..remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX, names_itself, original_topic_of
 from ..rows.message_record import DEAD, PREPARED, REFUSED, RETURNED, SENT, STORED
 from ..rows.row_sink import ObjectSink, RowPart, RowSink
+from ..tcp.capture import CAPTURE_SHIFT
 from .record_view import RecordView
 from .seen_exchange import (
     CARRIED_BACK,
@@ -52,8 +53,7 @@ from .seen_exchange import (
     time_of_ms,
 )
 
-PACKET_BITS: Final = 40
-_NUMBER_MASK: Final[i64] = (1 << PACKET_BITS) - 1
+_NUMBER_MASK: Final[i64] = (1 << CAPTURE_SHIFT) - 1
 _LAST: Final[i64] = LAST_MS
 _PER_MS: Final[i64] = MILLI
 _PREPARED: Final[i64] = PREPARED_FLAG
@@ -150,6 +150,7 @@ class MessageWriter:
         at: i64 = 0
         end: i64 = len(body)
         count: i64 = 0
+        # A first pass over the lengths, because rows cannot be taken back.
         while at < end:
             if not whole.find(body, at):
                 return False
@@ -360,6 +361,7 @@ class MessageWriter:
         if topic != self._topic:
             self._topic = topic
             self._is_usual = names_itself(view.text(place) or "")
+        # Most sends: the view has found keys, tags, and unique key; nothing else is needed.
         if self._is_usual and not limit and not view.is_special:
             return _NO_PROPERTIES
         fields = request.command.ext_fields

@@ -122,6 +122,7 @@ class RecordView:
             self.crc = WRONG
             if message.crc_ok:
                 self.crc = RIGHT
+        # Encoded again, the properties of a decoded message have the layout of a record.
         self._find_properties(self.data, 0, len(self.data))
         self._find_topic(message.topic.encode("utf-8", "replace"), message.queue_id)
 
@@ -176,6 +177,7 @@ class RecordView:
     def _note(self, data: bytes, name_at: i64, size: i64, stop: i64) -> None:
         """Record the position of a property's value; the last of duplicate names counts."""
         start: i64 = name_at + size + 1
+        # By the length of the name: no object is made for most properties.
         if size == 4:
             word: i64 = i64(read_i32_be(data, name_at))
             if word == _KEYS:
@@ -204,6 +206,7 @@ class RecordView:
     def _find_topic(self, name: bytes, queue_id: i64) -> None:
         """Find the topic of its queue."""
         is_explicit = self._checkpoint_stop > 0 or self._others is not None
+        # Records of one response are mostly of one queue, whose topics are then known.
         if self._is_shared and not is_explicit and queue_id == self.queue_id and name == self._name:
             return
         topic = name.decode("utf-8", "replace")

@@ -39,7 +39,7 @@ def rows_of_batch(seen: SeenExchange) -> Iterator[MessageEvent]:
     event = event_of(request.view, seen.response.view if seen.response is not None else None)
     created = time_of_ms(number_of(fields.get(names.born_timestamp)))
     reconsumed = number_of(fields.get(names.reconsume_times))
-    ids = (seen.row.offset_msg_id or "").split(",")
+    ids = (seen.row.offset_msg_id or "").split(",")  # one for each item, in their order
     for place, item in enumerate(decode_batch(request.body).items):
         offset_msg_id = ids[place] if place < len(ids) else ""
         facts = _facts_of_item(seen, item, place, offset_msg_id, created, reconsumed)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..remoting.messages.batch import is_inner_batch, unwrap_inner_batch
+from ..remoting.messages.batch import unwrap_inner_batch
 from ..remoting.messages.records import decode_messages
 from ..rows.message_record import CHECKED, DELIVERED, VIEWED
 from .message_writer import FactsReader
@@ -61,10 +61,7 @@ def _rows_of_body(seen: SeenExchange, event: str, group: str | None) -> Iterator
     reader = FactsReader(group)
     place = 0
     for record in decode_messages(response.body).messages:
-        inner = (
-            unwrap_inner_batch(record, budget=seen.budget) if is_inner_batch(record) else (record,)
-        )
-        for message in inner:
+        for message in unwrap_inner_batch(record, budget=seen.budget):
             facts = reader.facts_of(message, seen.body_limit, seen.budget)
             yield MessageEvent(event, place, facts)
             place += 1

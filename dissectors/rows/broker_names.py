@@ -1,12 +1,8 @@
 """Broker names by address, resolved from all rows: one rule for every view.
 
-NameServers take precedence: a route, a cluster query, or a registration names the broker at an
-address. An address with the names of several brokers is a proxy and gets none of them. An address
-without a route gets the broker name in sends and fetches to it. Those carry the intended broker,
-and an asynchronous retry keeps the old name (https://github.com/apache/rocketmq/issues/1497), so a
-name is assigned where its share of the requests is largest, and an address needs a clear majority.
-
-The state is bounded, mergeable, and independent of the order of rows.
+A route, a cluster query, or a registration names the broker at an address. An address without one
+gets the broker name in sends and fetches to it. The state is bounded, mergeable, and independent of
+the order of rows.
 RocketMQ: TopicRouteData, ClusterInfo, MixAll.brokerVIPChannel.
 """
 
@@ -17,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ..foreign import natural_of
+from ..ports import VIP_BELOW
 from ..remoting.broker_addresses import SEPARATOR
 from ..remoting.code_names import request_name
 from ..remoting.code_sets import FETCHES, SENDS
@@ -31,8 +28,6 @@ NAMING_CODES: Final = SENDS | FETCHES
 """codes of the requests that name their broker"""
 NAMING_REQUESTS: Final = frozenset(map(request_name, NAMING_CODES))
 """names of these requests"""
-VIP_BELOW: Final = 2
-"""a broker's VIP channel listens this many ports below its own"""
 _LAST_PORT: Final = 65_535
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 _AGREEMENT: Final = 0.8
@@ -91,6 +86,7 @@ class BrokerNames:
         """Return address -> name for all named addresses, without VIP channels."""
         if self._resolved is None:
             resolved = {address: _only_name(names) for address, names in self.routed.items()}
+            # `asked` counts only at addresses where no request succeeded.
             for address, name in _at_home(self.asked | self.served).items():
                 resolved.setdefault(address, name)
             self._resolved = {address: name for address, name in resolved.items() if name}
@@ -128,6 +124,7 @@ class BrokerNames:
             if not name or len(names) >= MAX_NAMES:
                 return
             known = 0
+        # Counting the only name of a route again, the usual case, changes no name.
         if known == 0 or len(names) > 1 or counts is not self.routed:
             self._resolved = None
         names[name] = known + count
@@ -140,6 +137,9 @@ def _only_name(names: Mapping[str, int]) -> str:
 
 def _at_home(requests: Counts) -> dict[str, str]:
     """Return address -> name from the shares of the requests."""
+    # Requests carry the broker that was intended, and an asynchronous retry keeps the old name
+    # (https://github.com/apache/rocketmq/issues/1497). So a name is at home where its share of the
+    # requests is largest, and an address with several such names needs a clear majority.
     totals = {address: sum(names.values()) for address, names in requests.items()}
     best: dict[str, float] = {}
     for address, names in requests.items():

@@ -55,6 +55,10 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
 """Name of a renamed column → all its names, the current one first."""
 
 
+DISTINCT_TEXTS: Final = frozenset(("unique_key", "keys", "offset_msg_id", "transaction_id", "body"))
+"""Columns of texts that rarely repeat."""
+
+
 def stored_name(name: str, stored: Container[str]) -> str:
     """Return the name of a column among the `stored` ones: the current or an old one."""
     return next((candidate for candidate in NAMES.get(name, ()) if candidate in stored), name)

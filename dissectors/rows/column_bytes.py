@@ -59,6 +59,7 @@ class ColumnWriter:
 
     def _note_times(self, valid: bool, count: i64) -> None:
         """Record whether `count` added values are valid."""
+        # Bits up to the end of a byte, whole bytes, then the remaining bits.
         while count > 0 and self._rows & 7:
             self._note(valid)
             count -= 1
@@ -128,7 +129,7 @@ class NumberWriter(ColumnWriter):
 
     def add_null(self) -> None:
         """Add a null."""
-        write_i64_le(self._data, 0)
+        write_i64_le(self._data, 0)  # Arrow has a place for it, with any value
         self._note(False)
 
     def add_value(self, value: object) -> None:
@@ -231,7 +232,7 @@ class TextWriter(ColumnWriter):
         rows, nulls = int(self._rows), int(self._nulls)
         buffers = [self._taken_validity(), self._ends.getvalue(), self._data.getvalue()]
         self._data.truncate(0)
-        self._ends.truncate(4)
+        self._ends.truncate(4)  # the first offset, 0, stays
         return ColumnBytes(rows, nulls, buffers)
 
 
@@ -274,7 +275,7 @@ class FlagWriter(ColumnWriter):
     def take(self) -> ColumnBytes:
         """Return the flags since the last call."""
         rows, nulls = int(self._rows), int(self._nulls)
-        if rows & 7:
+        if rows & 7:  # the last byte is not full
             self._data.append(u8(self._flags))
         column = ColumnBytes(rows, nulls, [self._taken_validity(), self._data.getvalue()])
         self._data.truncate(0)
@@ -488,6 +489,7 @@ class ArrowSink(RowSink):
         assert self._at == len(self._columns)
         self._at = 0
         self._rows += 1
+        # The columns of announced rows are ahead of the others: no part may end between them.
         if self._bytes >= _MOST_BYTES and self._rows >= self._announced_until:
             self._end_part()
 

@@ -6,21 +6,13 @@ declared here. Only unusual connections have facts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from ..facts import value_in
 from ..foreign import natural_of
+from ..remoting.row_facts.names import FactKind
 from .conversation_record import CLIENT, SERVER, ConversationRecord
-
-
-class ConversationFact(NamedTuple):
-    """Declaration of a fact name."""
-
-    name: str
-    meaning: str
-    source: str
-
 
 TLS_OFFERED: Final = "tls_offered"
 TLS_CHOSEN: Final = "tls_chosen"
@@ -46,63 +38,61 @@ STALL: Final = "stall"
 LATE: Final = "late"
 
 CONVERSATION_FACTS: Final = (
-    ConversationFact(TLS_OFFERED, "TLS versions that the client offers", "ClientHello"),
-    ConversationFact(TLS_NAME, "name of the server that the client asks for", "ClientHello"),
-    ConversationFact(TLS_CHOSEN, "TLS version that the server chose", "ServerHello"),
-    ConversationFact(TLS_PROTOCOLS, "protocols that the client offers (ALPN)", "ClientHello"),
-    ConversationFact(
-        TLS_PROTOCOL, "protocol that the server chose", "ServerHello, EncryptedExtensions"
-    ),
-    ConversationFact(TLS_SUITE, "cipher suite that the server chose", "ServerHello"),
-    ConversationFact(TLS_RESUMED, "`yes`: a TLS 1.3 session is resumed", "ServerHello"),
-    ConversationFact(
+    FactKind(TLS_OFFERED, "TLS versions that the client offers", "ClientHello"),
+    FactKind(TLS_NAME, "name of the server that the client asks for", "ClientHello"),
+    FactKind(TLS_CHOSEN, "TLS version that the server chose", "ServerHello"),
+    FactKind(TLS_PROTOCOLS, "protocols that the client offers (ALPN)", "ClientHello"),
+    FactKind(TLS_PROTOCOL, "protocol that the server chose", "ServerHello, EncryptedExtensions"),
+    FactKind(TLS_SUITE, "cipher suite that the server chose", "ServerHello"),
+    FactKind(TLS_RESUMED, "`yes`: a TLS 1.3 session is resumed", "ServerHello"),
+    FactKind(
         TLS_EARLY_DATA,
         "`offered`: the client sends data before the handshake is done; `accepted`: the server"
         " accepts this data",
         "ClientHello, EncryptedExtensions",
     ),
-    ConversationFact(TLS_ALERT, "alert of either end, in the clear or decrypted", "TLS record"),
-    ConversationFact(
+    FactKind(TLS_ALERT, "alert of either end, in the clear or decrypted", "TLS record"),
+    FactKind(
         TLS_SUBJECT,
         "subject of a certificate of the server; this fact and the next four appear once per"
         " certificate of the chain",
         "Certificate",
     ),
-    ConversationFact(TLS_ISSUER, "issuer of this certificate", "Certificate"),
-    ConversationFact(TLS_NOT_BEFORE, "UTC from which it is valid", "Certificate"),
-    ConversationFact(TLS_NOT_AFTER, "UTC up to which it is valid", "Certificate"),
-    ConversationFact(TLS_NAMES, "names and addresses that it is for", "Certificate"),
-    ConversationFact(TLS_CLIENT_SUBJECT, "subject of the client's certificate", "Certificate"),
-    ConversationFact(
+    FactKind(TLS_ISSUER, "issuer of this certificate", "Certificate"),
+    FactKind(TLS_NOT_BEFORE, "UTC from which it is valid", "Certificate"),
+    FactKind(TLS_NOT_AFTER, "UTC up to which it is valid", "Certificate"),
+    FactKind(TLS_NAMES, "names and addresses that it is for", "Certificate"),
+    FactKind(TLS_CLIENT_SUBJECT, "subject of the client's certificate", "Certificate"),
+    FactKind(
         IDLE_MS,
         "ms without payload before the first FIN or RST, before the payload that a RST answers"
         " within a second, or before a segment that was retransmitted repeatedly, where they are at"
         " least 3 s",
         "TCP",
     ),
-    ConversationFact(
+    FactKind(
         CLOSING_US,
         "µs from the first FIN or RST to the last packet that is not a pure ACK, where they are at"
         " least 50 ms",
         "TCP",
     ),
-    ConversationFact(
+    FactKind(
         AFTER_FIN, "segments with payload that an end sent when the other one had sent FIN", "TCP"
     ),
-    ConversationFact(
+    FactKind(
         FRAME_LENGTH, "declared length of a frame that is longer than any may be", "frame prefix"
     ),
-    ConversationFact(
+    FactKind(
         FIRST_BYTES, "first bytes of the client if no protocol was recognized", "payload, hex"
     ),
-    ConversationFact(
+    FactKind(
         STALL,
         "segment that was retransmitted repeatedly: sender (`client` or `server`), times of the"
         " first and the last retransmission (µs since the epoch), number of retransmissions,"
         " bytes of payload; one fact per segment, at most eight per sender",
         "TCP",
     ),
-    ConversationFact(
+    FactKind(
         LATE,
         "segments that took 50 ms or more to reach the other end, according to its"
         " acknowledgements: sender (`client` or `server`), number of these segments (only one at a"
@@ -171,18 +161,26 @@ def stall_fact(stall: Stall) -> str:
     return conversation_fact(STALL, f"{stall.sender} {first} {last} {stall.repeats} {stall.size}")
 
 
+def _said_of_ends(row: ConversationRecord, name: str) -> Iterator[list[str]]:
+    """Yield the parts of the facts of a name; the first part is the end that each is about."""
+    for text in row.facts:
+        found, _, value = text.partition("=")
+        parts = value.split(" ")
+        if found == name and parts[0] in (CLIENT, SERVER):
+            yield parts
+
+
 def stalls_in(row: ConversationRecord) -> list[Stall]:
     """Return the stalls of a connection, without implausible ones."""
     stalls = []
-    for text in row.facts:
-        name, _, value = text.partition("=")
-        parts = value.split(" ") if name == STALL else []
-        if len(parts) not in _STALL_PARTS or parts[0] not in (CLIENT, SERVER):
+    for parts in _said_of_ends(row, STALL):
+        if len(parts) not in _STALL_PARTS:
             continue
         first, last, repeats, size = map(natural_of, [*parts[1:], "0"][:4])
         if first is None or last is None or repeats is None or size is None:
             continue
         first, last = first * _MICROSECOND, last * _MICROSECOND
+        # The times of the row are exact, those of the fact are cut to microseconds.
         if row.start_time - _MICROSECOND < first <= last <= row.end_time:
             stalls.append(Stall(parts[0], first, last, repeats, size))
     return stalls
@@ -196,10 +194,8 @@ def late_fact(late: Late) -> str:
 def late_in(row: ConversationRecord) -> list[Late]:
     """Return the late segments of both ends of a connection."""
     result = []
-    for text in row.facts:
-        name, _, value = text.partition("=")
-        parts = value.split(" ") if name == LATE else []
-        if len(parts) != len(Late._fields) or parts[0] not in (CLIENT, SERVER):
+    for parts in _said_of_ends(row, LATE):
+        if len(parts) != len(Late._fields):
             continue
         number, most = natural_of(parts[1]), natural_of(parts[2])
         if number is not None and most is not None:

@@ -89,7 +89,7 @@ def parts_by_chunk(parts: Sequence[pyarrow.RecordBatch], counts: Sequence[int]) 
             if not left[0]:
                 del left[0]
         if part is parts[-1]:
-            mine += left
+            mine += left  # chunks without rows at the end
         result.append(Columns(part, mine))
     return result
 

@@ -12,13 +12,16 @@ import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 from msgspec.structs import astuple
 
+from .column import DISTINCT_TEXTS
 from .column_bytes import LAST_MICROSECOND, ColumnBytes
+from .conversation_record import CONVERSATION_COLUMNS
 from .encoded import Columns, EncodedRows, chunks_up_to
+from .message_record import MESSAGE_COLUMNS
 from .record import COLUMNS
 from .row_times import RowTimes, Span
 from .tables import encodable
@@ -33,19 +36,19 @@ ROW_GROUP_BYTES = 64 * 1024 * 1024
 BATCH_ROWS = 4096
 """rows converted to columns together"""
 _INT64 = 2**63 - 1
-# fmt: off
-REPETITIVE = (
-    "capture", "conversation", "client_address", "server_address", "status", "request_code",
-    "request_name", "response_code", "response_name", "remark", "language", "version",
-    "version_name", "serialize_type", "topic", "group", "queue_id", "broker_name", "tags",
-    "missing_bytes", "message_count", "end", "findings.list.element", "kind", "severity", "detail",
-    "protocol", "start", "ended_by", "syns", "directions", "max_reconsume_times",
-    "brokers.list.element", "facts.list.element", "event", "client_id", "original_topic", "covers",
-    "producer_group", "consumer_group", "reconsume_times", "delay_level", "body_form",
-    "outcome_class", "name", "header_name",
+_REPEATED: Final = (
+    *("conversation", "request_code", "response_code", "version", "queue_id", "missing_bytes"),
+    *("message_count", "syns", "max_reconsume_times", "reconsume_times", "delay_level"),
+    *("kind", "severity", "detail", "name", "header_name"),
 )
-# fmt: on
-"""columns with repeated values"""
+"""numbers that repeat, and texts of findings and commands"""
+REPETITIVE: Final = frozenset(_REPEATED) | {
+    column.name if column.type == "string" else f"{column.name}.list.element"
+    for columns in (COLUMNS, MESSAGE_COLUMNS, CONVERSATION_COLUMNS)
+    for column in columns
+    if column.type in ("string", "list") and column.name not in DISTINCT_TEXTS
+}
+"""columns with repeated values, by their paths in Parquet"""
 
 
 class MissingLibraryError(RuntimeError):
@@ -226,6 +229,7 @@ def columns_by_time(
         chosen = places.is_null()
         if place is not None:
             chosen = pyarrow.compute.equal(places, place).fill_null(False)
+        # Usually all rows are of one partition: then nothing is copied.
         yield place, rows if chosen.true_count == rows.num_rows else rows.filter(chosen)
 
 
@@ -283,8 +287,6 @@ def exchange_table() -> RowTable:
 
 def message_table() -> RowTable:
     """Return the table of `MessageRecord`."""
-    from .message_record import MESSAGE_COLUMNS
-
     return RowTable((c.name, c.type, attrgetter(c.name)) for c in MESSAGE_COLUMNS)
 
 
@@ -297,7 +299,10 @@ class ParquetRows:
         """`out` is a path or an open file; `metadata` goes into the footer."""
         import pyarrow.parquet
 
-        names = set(table.schema.names) | {f"{column.name}.list.element" for column in COLUMNS}
+        names = {
+            f"{field.name}.list.element" if pyarrow.types.is_list(field.type) else field.name
+            for field in table.schema
+        }
         self.rows = 0
         """rows written so far"""
         self._table = table
@@ -314,7 +319,7 @@ class ParquetRows:
             schema,
             compression="zstd",
             # the stubs know only True and False
-            use_dictionary=[name for name in REPETITIVE if name in names],  # type: ignore[arg-type, unused-ignore]
+            use_dictionary=sorted(names & REPETITIVE),  # type: ignore[arg-type, unused-ignore]
         )
 
     def write(self, rows: Sequence[object]) -> None:

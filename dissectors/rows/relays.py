@@ -1,16 +1,8 @@
 """Detection of requests that a relay forwarded: one rule for every view.
 
-A relay, such as the 5.x proxy, receives a request and forwards it to a broker while its client
-waits. These are the outer and inner hop of one request; the inner hop is no attempt of the client.
-An inner hop goes to another server while the outer one is open, and one of these conditions holds:
-
-* The outer hop is a gRPC call and the inner one is not: no client uses both for a message.
-* Both responses have the same offset message id, so one stored message. The hop that took longer
-  is the outer one.
-* It comes from the server host of the outer hop, which is not the message's client.
-* Another message proved the relay: this address, this source host, this server.
-
-The state is bounded, mergeable, and independent of the order of rows within its bounds.
+A relay, such as the 5.x proxy, receives a request (the outer hop) and forwards it to a broker (the
+inner hop) while its client waits. The inner hop is no attempt of the client. The state is bounded,
+mergeable, and independent of the order of rows within its bounds.
 RocketMQ: RemotingProtocolServer, SendMessageActivity of the proxy.
 """
 
@@ -121,10 +113,11 @@ def hop_pairs(hops: Sequence[Hop]) -> Iterator[HopPair]:
 
 
 def _is_made_of(hop: Hop, outer: Hop, client: str) -> bool | None:
-    """Return whether two hops prove a relay; None: they are not a pair.
+    """Return whether two hops prove a relay, or could be of one; None: they are not a pair.
 
     `client` is the host that sent the message first.
     """
+    # The inner hop goes to another server while the outer one is open.
     if hop.server == outer.server or hop.call:
         return None
     skew = 0 if hop.capture == outer.capture else _SKEW
@@ -135,9 +128,10 @@ def _is_made_of(hop: Hop, outer: Hop, client: str) -> bool | None:
     if not outer.begin - skew <= hop.begin <= end + skew:
         return None
     if outer.call:
-        return True
-    if hop.id and hop.id == outer.id:
+        return True  # no client sends a message by gRPC and by remoting
+    if hop.id and hop.id == outer.id:  # one stored message; the outer hop took longer
         return True if (hop.took, -hop.begin) < (outer.took, -outer.begin) else None
+    # From the host that the outer hop went to; False: only another message can prove this relay.
     return hop.host != client and hop.host == host_of(outer.server)
 
 

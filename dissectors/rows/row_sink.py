@@ -17,7 +17,7 @@ from mypy_extensions import i64
 from ..json_bytes import ABSENT, NOTHING, PLACE_END, copy_range, put_integer, put_number
 from ..plain_json import QUOTE, stop_from
 from ..times import text_of_time
-from .column import Column
+from .column import DISTINCT_TEXTS, Column
 from .tables import encodable_value
 from .timed_rows import TimeWriter
 
@@ -169,6 +169,7 @@ class JsonSink(RowSink):
         return out
 
     def number(self, name: str, number: i64) -> None:  # noqa: ARG002
+        # As `_begin` does; inline, because most values are numbers and plain texts.
         out = self._out
         out.write(self._names[self._at])
         self._at += 1
@@ -258,8 +259,7 @@ def _encoded(value: object) -> bytes:
         return _ENCODER.encode(encodable_value(value))
 
 
-_UNLIKE: Final = frozenset(("unique_key", "keys", "offset_msg_id", "transaction_id"))
-"""columns whose values rarely repeat"""
+_DISTINCT: Final = DISTINCT_TEXTS
 _LONGEST_TEXT: Final = 64
 """maximum bytes of a cached text"""
 _MOST_TEXTS: Final = 4096
@@ -312,7 +312,7 @@ class ObjectSink(RowSink):
             self._values.append(None)
             return
         value = data[place >> 32 : place & PLACE_END]
-        if name in _UNLIKE or len(value) > _LONGEST_TEXT:
+        if name in _DISTINCT or len(value) > _LONGEST_TEXT:
             self._values.append(value.decode("ascii"))
             return
         text = self._texts.get(value)

@@ -1,10 +1,8 @@
 """Exchanges as text rows: JSON lines and CSV, one row per record, in column order.
 
 Rules: times are ISO 8601 in UTC with microseconds and ``Z``. JSON lines are exact. CSV is for
-spreadsheets and people: unprintable characters are escaped, so that a row is one line, and a text
-that a spreadsheet would run as a formula, even after splitting at `;`, is prefixed with an
-apostrophe. An absent value is ``null`` in JSON and an empty cell in CSV. No record content raises
-an error.
+spreadsheets and people: a row is one line, and no text is a formula. An absent value is ``null`` in
+JSON and an empty cell in CSV. No record content raises an error.
 """
 
 from __future__ import annotations
@@ -174,7 +172,7 @@ def safe_cell(text: str) -> str:
     In locales with a decimal comma, a spreadsheet splits cells at each `;`, even within quotes.
     """
     if text.startswith(_FORMULA_STARTS):
-        text = "'" + text
+        text = "'" + text  # spreadsheets show what follows as text
     if ";" in text:
         text = _FORMULA_LATER.sub(r"\1'", text)
     return text if text.isprintable() else printable(text)

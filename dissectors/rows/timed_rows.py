@@ -38,7 +38,7 @@ class TimeTexts:
         second: i64 = at // _NANOSECONDS
         if second != self._second:
             self._second = second
-            self._text = text_of_time(int(at))[:-7]
+            self._text = text_of_time(int(at))[:-7]  # without microseconds and Z
         micros: i64 = at % _NANOSECONDS // 1000
         return f"{self._text}{_THREE_DIGITS[micros // 1000]}{_THREE_DIGITS[micros % 1000]}Z"
 

@@ -29,7 +29,7 @@ class AnyOf:
     def test(self) -> Test:
         """Return the test of a row."""
         tests = [part.test() for part in self.parts]
-        if len(tests) == 2:
+        if len(tests) == 2:  # the usual number; `any` over a generator takes longer
             first, second = tests
             return lambda row: first(row) or second(row)
         return lambda row: any(test(row) for test in tests)
@@ -103,6 +103,7 @@ class Compared:
         get, operator, value = self.field.get, self.operator, self.value
         if self.field.type == "list":
             wanted = operator == "=="
+            # An empty list is a value, too: it does not contain this one, so `!=` holds.
             return lambda row: isinstance(seen := get(row), list) and (value in seen) is wanted
         if isinstance(value, Moment):
             if not value.has_date:

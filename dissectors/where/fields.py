@@ -30,7 +30,7 @@ from ..remoting.codes import (
     SerializeType,
 )
 from ..remoting.versions import ordinal_of
-from ..rows.column import RENAMED
+from ..rows.column import RENAMED, Column
 from ..rows.conversation_record import RENAMED_ENDS
 from ..rows.outcome import FAILED, UNANSWERED
 from ..rows.record import ANSWERED, COLUMNS, STATUSES
@@ -72,12 +72,13 @@ def _hosts(*endpoints: object) -> object:
     return [host_of(endpoint) for endpoint in endpoints if isinstance(endpoint, str)]
 
 
-def _end(endpoint: object) -> object:
+def _end(endpoint: object) -> list[object]:
     return [host_of(endpoint), endpoint] if isinstance(endpoint, str) else []
 
 
-def _named_end(name: object, endpoint: object) -> object:
-    ends = [host_of(endpoint), endpoint] if isinstance(endpoint, str) else []
+def named_end(name: object, endpoint: object) -> list[object]:
+    """Return the name of an end, if it has one, and its address with and without port."""
+    ends = _end(endpoint)
     return [name, *ends] if isinstance(name, str) else ends
 
 
@@ -102,9 +103,9 @@ ALIASES: tuple[Alias, ...] = (
     Alias("body", "`body_bytes`", ("body_bytes",)),
     Alias("note", "`remark`", ("remark",)),
     Alias("broker", "`broker_name`, and the server's address with and without port",
-          ("broker_name", "server_address"), _named_end, "list"),
+          ("broker_name", "server_address"), named_end, "list"),
     Alias("client", "client id, and the client's address with and without port",
-          ("client_id", "client_address"), _named_end, "list"),
+          ("client_id", "client_address"), named_end, "list"),
     Alias("server", "the server's address with and without port",
           ("server_address",), _end, "list"),
     Alias("ip", "addresses of both ends, without port",
@@ -254,7 +255,7 @@ def _number_of(field: WhereField, text: str) -> Number:
     value, unit = Fraction(match[1]), match[2]
     if unit:
         value *= _factor_of(field, unit)
-    elif field.needs_unit and value:
+    elif field.needs_unit and value:  # zero is the same in every unit
         raise ValueProblem(f"give {field.name} a unit: {text}us, {text}ms or {text}s")
     return int(value) if value.denominator == 1 else value
 
@@ -359,8 +360,13 @@ def field_of_column(name: str, type_: str, unit: str, get: Getter) -> WhereField
 
 def exchange_fields() -> FieldSet:
     """Return the fields of exchanges: columns of `ExchangeRecord`, and `ALIASES`."""
-    columns = {c.name: field_of_column(c.name, c.type, c.unit, attrgetter(c.name)) for c in COLUMNS}
-    return FieldSet([*columns.values(), *(_field_of_alias(alias, columns) for alias in ALIASES)])
+    return FieldSet(with_aliases(COLUMNS, ALIASES).values())
+
+
+def with_aliases(columns: Iterable[Column], aliases: Iterable[Alias]) -> dict[str, WhereField]:
+    """Return the fields of columns and of aliases of them, by name."""
+    fields = {c.name: field_of_column(c.name, c.type, c.unit, attrgetter(c.name)) for c in columns}
+    return fields | {alias.name: _field_of_alias(alias, fields) for alias in aliases}
 
 
 def _field_of_alias(alias: Alias, columns: Mapping[str, WhereField]) -> WhereField:

@@ -5,9 +5,8 @@ The language, which ``docs/decoded-log.md`` documents::
     latency > 50ms and topic ~ "^Order"        request_name in (SEND_MESSAGE, SEND_MESSAGE_V2)
     response_code != 0 or status == unanswered  body_bytes > 4KiB and not has unique_key
 
-Rules: a comparison with a value that the row does not have is false, whatever the comparison (`!=`
-too); ``has`` and ``absent`` ask for that. `==` on a list asks whether the list has the value. A
-wrong expression raises `WhereError`, which points at the place; a compiled test never raises.
+Rules: a wrong expression raises `WhereError`, which points at the place; a compiled test never
+raises.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from .fields import FieldSet, ValueProblem, WhereField, is_unit, time_of, value_
 
 _MAX_LENGTH = 20_000
 _MAX_DEPTH = 60
+# Longer operators come before those that begin them.
 _TOKEN = re.compile(
     r"""\s*(?:(?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
     r"""|(?P<op>==|!=|<=|>=|!~|=~|&&|\|\||[=<>~!(),])"""
@@ -156,7 +156,7 @@ class _Parser:
     def _negation(self) -> Condition:
         token = self.tokens[self.at]
         self.depth += 1
-        if self.depth > _MAX_DEPTH:
+        if self.depth > _MAX_DEPTH:  # before Python's stack overflows
             raise self._error(token, "nested too deep")
         condition = self._primary()
         self.depth -= 1
@@ -238,6 +238,7 @@ class _Parser:
     def _value(self, field: WhereField) -> _Token:
         token = self._plain_value()
         unit = self.tokens[self.at]
+        # `latency > 5 ms` is a number and a word here, but one value for people.
         apart = token.kind == unit.kind == "word" and token.text[-1].isdecimal()
         if apart and is_unit(field, unit.text):
             self.at += 1

@@ -5,85 +5,43 @@ Rules: a name that exchange filters also have means the same for messages.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from operator import attrgetter
-from typing import Final, cast
+from typing import Final
 
-from ..endpoint import host_of
-from ..rows.message_record import EVENTS, MESSAGE_COLUMNS, MessageRecord
+from ..rows.message_record import EVENTS, MESSAGE_COLUMNS
 from ..rows.outcome import is_failure
-from .fields import FieldSet, WhereField, exchange_fields, field_of_column
-
-_Get = Callable[[MessageRecord], object]
+from .fields import ALIASES, Alias, FieldSet, exchange_fields, named_end, with_aliases
 
 
-def _ends(address: str) -> list[str]:
-    return [host_of(address), address]
+def _present(*names: object) -> object:
+    return [name for name in names if name is not None]
 
 
-def _broker(row: MessageRecord) -> list[str]:
-    ends = _ends(row.server_address)
-    return ends if row.broker_name is None else [row.broker_name, *ends]
+def _ids(unique_key: object, offset_msg_id: object, keys: object) -> object:
+    each = keys.split() if isinstance(keys, str) else ()
+    return [name for name in (unique_key, offset_msg_id, *each) if name is not None]
 
 
-def _client(row: MessageRecord) -> list[str]:
-    ends = _ends(row.client_address)
-    return ends if row.client_id is None else [row.client_id, *ends]
-
-
-def _groups(row: MessageRecord) -> list[str]:
-    return [group for group in (row.producer_group, row.consumer_group) if group is not None]
-
-
-def _ids(row: MessageRecord) -> list[str]:
-    named = [name for name in (row.unique_key, row.offset_msg_id) if name is not None]
-    return named + (row.keys.split() if row.keys else [])
-
-
-_SAME: Final = {
-    "request": "request_name",
-    "operation": "request_name",
-    "response": "response_name",
-    "answer": "response_name",
-    "code": "response_code",
-    "queue": "queue_id",
-    "note": "remark",
-}
-"""name → column"""
-_MORE: Final[tuple[tuple[str, str, str, _Get], ...]] = (
-    ("id", "unique key, offset message id, and each of the keys", "list", _ids),
-    ("group", "producer group and consumer group", "list", _groups),
-    ("broker", "name of the broker, and its address with and without port", "list", _broker),
-    ("client", "client id, and the client's address with and without port", "list", _client),
-    ("ip", "addresses of both ends, without port", "list",
-     lambda row: [host_of(row.client_address), host_of(row.server_address)]),
-    ("failed", "whether the response is an error", "bool",
-     lambda row: is_failure(row.response_name)),
-)  # fmt: skip
+_EXCHANGE_ALIASES: Final = {alias.name: alias for alias in ALIASES}
+_SAME: Final = ("latency", "request", "operation", "response", "answer", "code", "queue", "note")
 MESSAGE_ALIASES: Final = (
-    ("latency", "`latency_us`, with a unit"),
-    *((name, f"`{column}`") for name, column in _SAME.items()),
-    *((name, meaning) for name, meaning, _, _ in _MORE),
-)
-"""Aliases beside the columns."""
+    *(_EXCHANGE_ALIASES[name] for name in _SAME),
+    Alias("id", "unique key, offset message id, and each of the keys",
+          ("unique_key", "offset_msg_id", "keys"), _ids, "list"),
+    Alias("group", "producer group and consumer group",
+          ("producer_group", "consumer_group"), _present, "list"),
+    Alias("broker", "name of the broker, and its address with and without port",
+          ("broker_name", "server_address"), named_end, "list"),
+    _EXCHANGE_ALIASES["client"],
+    _EXCHANGE_ALIASES["ip"],
+    Alias("failed", "whether the response is an error", ("response_name",), is_failure, "bool"),
+)  # fmt: skip
+"""All aliases, in the order of tables."""
 
 
 def message_fields() -> FieldSet:
     """Return the filter fields of messages."""
-    columns = {
-        c.name: field_of_column(c.name, c.type, c.unit, attrgetter(c.name)) for c in MESSAGE_COLUMNS
-    }
-    columns["event"] = replace(columns["event"], known=lambda: EVENTS)
-    fields = [
-        *columns.values(),
-        replace(columns["latency_us"], name="latency", needs_unit=True),
-        *(replace(columns[column], name=name) for name, column in _SAME.items()),
-        *(WhereField(name, type_, _of_row(get)) for name, _, type_, get in _MORE),
-    ]
+    fields = with_aliases(MESSAGE_COLUMNS, MESSAGE_ALIASES)
+    fields["event"] = replace(fields["event"], known=lambda: EVENTS)
     elsewhere = dict.fromkeys(exchange_fields().names, "exchanges have it; messages do not")
-    return FieldSet(fields, None, elsewhere)
-
-
-def _of_row(get: _Get) -> Callable[[object], object]:
-    return lambda row: get(cast(MessageRecord, row))
+    return FieldSet(fields.values(), None, elsewhere)

@@ -13,15 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from dissectors import ports
 from dissectors.endpoint import endpoint_text, split_endpoint
+from dissectors.ports import VIP_BELOW
 from dissectors.remoting.broker_addresses import with_broker_addresses
 
 from ..transport.problems import is_ip_address
 
 MOST_FRONTS: Final = 1024
 """real addresses that have a listener; the largest clusters have some dozens of brokers"""
-VIP_BELOW: Final = ports.BROKER - ports.VIP
 WILDCARDS: Final = ("0.0.0.0", "::")
 """own addresses that stand for all of this machine"""
 _FREE_PAIRS: Final = 20

@@ -10,6 +10,7 @@ import ast
 import re
 import textwrap
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from dissectors.anonymize.vocabulary import REMARK_WORDS
@@ -48,18 +49,23 @@ def strings_of(data: bytes) -> list[str]:
     return texts
 
 
-def words() -> set[str]:
-    """Return the words of messages, and of the names of classes and packages."""
-    found: set[str] = set()
+def _classes() -> Iterator[tuple[str, list[str]]]:
+    """Yield the classes of RocketMQ: path in the archive, and texts."""
     for release in RELEASES:
         for jar in fetch(release).glob("rocketmq-*.jar"):
             with zipfile.ZipFile(jar) as archive:
                 for name in archive.namelist():
                     if name.endswith(".class"):
-                        found.update(_RUN.findall(name.removesuffix(".class")))
-                        texts = strings_of(archive.read(name))
-                        said = (one for one in texts if " " in one or _CONSTANT.fullmatch(one))
-                        found.update(word for text in said for word in _words_in(text))
+                        yield name, strings_of(archive.read(name))
+
+
+def words() -> set[str]:
+    """Return the words of messages, and of the names of classes and packages."""
+    found: set[str] = set()
+    for name, texts in _classes():
+        found.update(_RUN.findall(name.removesuffix(".class")))
+        said = (one for one in texts if " " in one or _CONSTANT.fullmatch(one))
+        found.update(word for text in said for word in _words_in(text))
     return found
 
 
@@ -72,14 +78,10 @@ def _words_in(text: str) -> list[str]:
 def settings() -> set[str]:
     """Return the names of settings: what classes of configurations have setters for."""
     found: set[str] = set()
-    for release in RELEASES:
-        for jar in fetch(release).glob("rocketmq-*.jar"):
-            with zipfile.ZipFile(jar) as archive:
-                for name in archive.namelist():
-                    if name.endswith("Config.class"):
-                        texts = strings_of(archive.read(name))
-                        setters = (text[3:] for text in texts if _SETTER.fullmatch(text))
-                        found.update(text[0].lower() + text[1:] for text in setters)
+    for name, texts in _classes():
+        if name.endswith("Config.class"):
+            setters = (text[3:] for text in texts if _SETTER.fullmatch(text))
+            found.update(text[0].lower() + text[1:] for text in setters)
     return found
 
 

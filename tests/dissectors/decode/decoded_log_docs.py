@@ -55,7 +55,7 @@ def events_table() -> str:
 
 def message_names_table() -> str:
     """The names that filters of messages take beside the columns."""
-    rows = [f"| `{name}` | {_cell(meaning)} |" for name, meaning in MESSAGE_ALIASES]
+    rows = [f"| `{alias.name}` | {_cell(alias.meaning)} |" for alias in MESSAGE_ALIASES]
     return "\n".join(["| name | is |", "|---|---|", *rows])
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.endpoint import endpoint_text, host_of, split_endpoint
+from dissectors.ports import VIP_BELOW
 from dissectors.rows import conversation_record as tcp
-from dissectors.rows.broker_names import VIP_BELOW
 from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import Context
