@@ -10,7 +10,7 @@ client; between gRPC and remoting as that of the broker.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from copy import copy
 from functools import partial
 from typing import ClassVar, Final, NamedTuple, Self
@@ -28,20 +28,17 @@ from dissectors.rows.relays import Hop, Relay, hop_of, inner_hops
 from .context import Context
 from .impact import Impact
 from .keys import WHOLE, whole, with_remark
+from .names import MAX_NAMED, by_client, counted_names, only, subject_of
 from .problem import Case, Subject, Tally, end_of, shown
 from .rule import Exchanges, Fold
 from .spells import Parts, span_of, spells
 
-MAX_NAMED: Final = 256
-"""maximum topics, groups, and clients of a fold"""
 MAX_PARTS: Final = 1000
 """maximum addresses of a fold, and intervals of each"""
 MAX_MESSAGES: Final = 5000
 """maximum messages with known refusals"""
 MAX_ATTEMPTS: Final = 16
 """maximum refusals of one message"""
-MOST_LISTED: Final = 3
-"""maximum names in one sentence"""
 CALL_REFUSALS: Final = frozenset(range(40_000, 60_001)) - {40_401, 40_404}
 """RocketMQ codes in gRPC, except MESSAGE_NOT_FOUND and OFFSET_NOT_FOUND, which are no refusals"""
 
@@ -333,14 +330,6 @@ def _add(counter: Counter[str], name: str, count: int = 1) -> None:
         counter[name] += count
 
 
-def by_client(endpoints: Counter[str], context: Context) -> Counter[str]:
-    """Convert counts by address to counts by client id, or address if the id is unknown."""
-    named: Counter[str] = Counter()
-    for endpoint, number in endpoints.items():
-        named[context.client(endpoint)] += number
-    return named
-
-
 def repeated_views(
     attempts: Iterable[RefusedAttempt], relays: Collection[Relay]
 ) -> list[RefusedAttempt]:
@@ -377,63 +366,6 @@ def _place(attempt: RefusedAttempt) -> tuple[int, int, str, str, int]:
         attempt.hop.server,
         attempt.opaque,
     )
-
-
-def subject_of(
-    addresses: Iterable[str],
-    context: Context,
-    topic: str | None,
-    group: str | None,
-    message: str | None = None,
-) -> Subject:
-    """Return a subject with the only broker among the servers, or the proxy if there is no broker.
-
-    `addresses` may also be broker names.
-    """
-    servers = set(addresses)
-    proxies = {server for server in servers if context.is_proxy(server)}
-    return Subject(
-        broker=only(context.broker(one) for one in servers - proxies),
-        topic=topic,
-        group=group,
-        message=message,
-        server=None if servers - proxies else only(proxies),
-    )
-
-
-def only(names: Iterable[str]) -> str | None:
-    """Return the name if there is only one."""
-    different = set(names)
-    return different.pop() if len(different) == 1 else None
-
-
-def listed(names: Iterable[str]) -> str:
-    """Join names for a sentence: ``broker-a and broker-b``."""
-    ordered = sorted(set(names))
-    more = len(ordered) - MOST_LISTED
-    parts = [*ordered[:MOST_LISTED], *([f"{more} more"] if more > 0 else [])]
-    return (
-        parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
-    )
-
-
-def called(noun: str, names: Iterable[str]) -> str:
-    """Return names with their noun: ``group a``, ``groups a and b``."""
-    different = set(names)
-    return f"{noun if len(different) == 1 else noun + 's'} {listed(different)}"
-
-
-def counted_names(counter: Mapping[str, int]) -> str:
-    """Return names with counts, the most frequent first: ``Orders (12), Bills (3)``."""
-    ordered = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
-    text = ", ".join(f"{name} ({number:,})" for name, number in ordered[:MOST_LISTED])
-    more = len(ordered) - MOST_LISTED
-    return f"{text} and {more} more" if more > 0 else text
-
-
-def times(count: int) -> str:
-    """Return ``once``, ``twice`` or ``N times``."""
-    return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
 
 
 _SEND_NAMES: Final = _names_of(SENDS) | SEND_CALLS

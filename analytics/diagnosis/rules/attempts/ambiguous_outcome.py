@@ -13,9 +13,9 @@ from ....sends.chains import MAYBE
 from ...context import Context
 from ...impact import Impact
 from ...messages import ObservedMessage
+from ...names import only, subject_of
 from ...need import Need
 from ...problem import Case, ProblemSeverity
-from ...refusals import only, subject_of
 from ...rule import COVERED, DiagnosisRule
 from ...stored import SoughtMessages
 from .attempt_words import UNDECIDED, MessageFold, timed_out

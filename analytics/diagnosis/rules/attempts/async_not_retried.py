@@ -14,9 +14,9 @@ from ....sends.chains import NOT_RETRIED, remark_shape
 from ...context import Context
 from ...keys import joined_key, parts_of
 from ...messages import ObservedMessage
+from ...names import counted_names, only
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject
-from ...refusals import counted_names, only
 from ...rule import ALWAYS_RETRIED, DiagnosisRule
 from .attempt_words import LoneMessageFold
 from .causes import BUSY

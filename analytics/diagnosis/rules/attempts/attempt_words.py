@@ -25,8 +25,8 @@ from ....sends.attempts import (
 from ...context import Context
 from ...keys import joined_key
 from ...messages import ObservedMessage
+from ...names import MAX_NAMED, counted_names
 from ...problem import Case, Evidence, Tally
-from ...refusals import MAX_NAMED, counted_names
 from ...rule import Fold
 
 MAX_KEYS: Final = 1000

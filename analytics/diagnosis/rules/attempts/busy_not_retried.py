@@ -10,9 +10,9 @@ from dissectors.remoting.versions import release_of
 from ....sends.chains import OLD_CLIENT
 from ...context import Context
 from ...messages import ObservedMessage
+from ...names import counted_names, only
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject
-from ...refusals import counted_names, only
 from ...rule import ALWAYS_RETRIED, DiagnosisRule
 from .attempt_words import LoneMessageFold
 from .causes import BUSY

@@ -7,9 +7,10 @@ from dissectors.rows.outcome import LONG_POLLS, is_call
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...context import Context
+from ...names import only
 from ...outages import named
 from ...problem import ProblemSeverity, Subject
-from ...refusals import Refusals, only
+from ...refusals import Refusals
 from ...rule import COVERED, DiagnosisRule, Exchanges
 from .causes import BUSY, NO_RESPONSE
 

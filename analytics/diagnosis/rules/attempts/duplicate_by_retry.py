@@ -10,9 +10,9 @@ from dissectors.quantities import counted
 from ...context import Context
 from ...impact import Impact
 from ...messages import ObservedMessage
+from ...names import listed, only, subject_of
 from ...need import Need
 from ...problem import Case, Evidence, ProblemSeverity, Tally, shown, time_of
-from ...refusals import listed, only, subject_of
 from ...rule import COVERED, DiagnosisRule, Fold
 from ...stored import SoughtMessages
 

@@ -9,9 +9,9 @@ from dissectors.quantities import counted, plain_duration
 from ....sends.chains import NO_TIME
 from ...context import Context
 from ...messages import ObservedMessage
+from ...names import only
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject
-from ...refusals import only
 from ...rule import DiagnosisRule
 from .attempt_words import MessageFold, timed_out
 

@@ -11,6 +11,7 @@ from dissectors.remoting.codes import ResponseCode
 
 from ....sends.attempts import ONEWAY, REFUSED, STORED, UNKNOWN
 from ...context import Context
+from ...names import counted_names, only, times
 from ...need import Need
 from ...problem import Case, Confidence, Evidence, ProblemSeverity, ProblemState, Subject, Tally
 from ...producers.producers import (
@@ -20,7 +21,6 @@ from ...producers.producers import (
     host_of_client,
     host_of_producer,
 )
-from ...refusals import counted_names, only, times
 from ...rule import ISOLATES_PROXIES, DiagnosisRule
 from ...spells import HOUR, spells
 from .attempt_words import evidence_of, how

@@ -11,9 +11,9 @@ from ....sends.attempts import ObservedAttempt
 from ...context import Context
 from ...keys import parts_of
 from ...messages import ObservedMessage
+from ...names import only, subject_of
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity
-from ...refusals import only, subject_of
 from ...rule import COVERED, DiagnosisRule
 from .attempt_words import MessageFold, by_broker_and_topic, came_late
 

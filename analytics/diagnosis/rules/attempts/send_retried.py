@@ -11,9 +11,9 @@ from ....sends.attempts import FAILURES, STORED
 from ...context import Context
 from ...impact import Impact
 from ...messages import ObservedMessage
+from ...names import counted_names, only, subject_of
 from ...need import Need
 from ...problem import Case, ProblemSeverity
-from ...refusals import counted_names, only, subject_of
 from ...rule import COVERED, DiagnosisRule
 from .attempt_words import MessageFold
 from .causes import BUSY, NO_RESPONSE

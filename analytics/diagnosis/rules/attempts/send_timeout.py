@@ -12,9 +12,9 @@ from ...context import Context
 from ...impact import Impact
 from ...keys import parts_of
 from ...messages import ObservedMessage
+from ...names import only
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject
-from ...refusals import only
 from ...rule import DiagnosisRule
 from .attempt_words import MessageFold, by_broker_and_topic, timed_out, waited_us
 

@@ -12,6 +12,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...impact import Impact
 from ...keys import named_group
+from ...names import listed
 from ...need import Need
 from ...problem import (
     Case,
@@ -26,7 +27,6 @@ from ...problem import (
     place_of,
     time_of,
 )
-from ...refusals import listed
 from ...rule import DiagnosisRule, Exchanges, Fold
 
 MAX_PULLERS: Final = 5_000

@@ -27,6 +27,7 @@ from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
 from ...context import Context
 from ...keys import Add, Flow, flow_of, slowest_of
+from ...names import called, only, times
 from ...need import Need
 from ...problem import (
     Case,
@@ -40,7 +41,6 @@ from ...problem import (
     duration,
     period,
 )
-from ...refusals import called, only, times
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...silences import OF_CLIENTS
 from ...spells import spells

@@ -18,9 +18,9 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...impact import Impact
 from ...keys import Add, Flow, joined_key, parts_of
+from ...names import only
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, ProblemState, Subject, Tally, duration
-from ...refusals import only
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from .consumed import Commits, Stand, longest_stand
 from .pulled import Point, Series, says_end

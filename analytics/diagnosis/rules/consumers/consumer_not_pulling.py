@@ -15,6 +15,7 @@ from dissectors.rows.record import UNANSWERED, ExchangeRecord
 from ...context import Context
 from ...impact import Impact
 from ...keys import Add, Flow, flow_of, whole
+from ...names import listed
 from ...need import Need
 from ...problem import (
     Case,
@@ -32,7 +33,6 @@ from ...problem import (
     shown,
     time_of,
 )
-from ...refusals import listed
 from ...rule import DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 from .pulled import messages_behind

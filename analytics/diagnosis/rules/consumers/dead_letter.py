@@ -17,9 +17,9 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...impact import Impact
+from ...names import counted_names, only, times
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, end_of, shown
-from ...refusals import counted_names, only, times
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...spells import MAX_INTERVALS, Parts, spells
 from .returns import ReturnedMessage, Returns, group_of

@@ -21,6 +21,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import CLUSTERING, Context
 from ...keys import WHOLE, whole
+from ...names import only, times
 from ...need import Need
 from ...problem import (
     MOST_EVIDENCE,
@@ -37,7 +38,6 @@ from ...problem import (
     shown,
     time_of,
 )
-from ...refusals import only, times
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 
 HEARTBEAT: Final = int(RequestCode.HEART_BEAT)

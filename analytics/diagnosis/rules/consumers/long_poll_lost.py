@@ -14,9 +14,9 @@ from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...context import Context
 from ...keys import whole
+from ...names import listed, only
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, clock, duration
-from ...refusals import listed, only
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 
 MAX_PULLS: Final = 4_096

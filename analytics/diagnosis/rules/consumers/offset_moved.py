@@ -11,9 +11,9 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import joined_key, parts_of
+from ...names import only
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, end_of, shown
-from ...refusals import only
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...spells import MAX_INTERVALS, Parts, span_of, spells
 from .offset_reset import MOVED, OFFSET_RESET

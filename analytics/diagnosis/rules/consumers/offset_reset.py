@@ -15,6 +15,7 @@ from dissectors.rows.record import ONEWAY, ExchangeRecord
 from ...context import Context
 from ...impact import Impact
 from ...keys import Add, Flow, flow_of, joined_key, parts_of
+from ...names import only
 from ...need import Need
 from ...problem import (
     Case,
@@ -26,7 +27,6 @@ from ...problem import (
     place_of,
     time_of,
 )
-from ...refusals import only
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...spells import spells
 

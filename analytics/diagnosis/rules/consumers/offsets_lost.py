@@ -12,9 +12,9 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...impact import Impact
 from ...keys import whole
+from ...names import listed
 from ...need import Need
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, shown, time_of
-from ...refusals import listed
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from .offset_reset import RESETS
 

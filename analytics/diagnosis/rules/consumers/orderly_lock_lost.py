@@ -17,9 +17,9 @@ from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...names import only
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject, duration, end_of, shown
-from ...refusals import only
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...spells import SpellTally
 

@@ -15,9 +15,9 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import named_group
+from ...names import listed, only
 from ...need import Need
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, duration, place_of
-from ...refusals import listed, only
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 
 MAX_PULLS: Final = 8_192

@@ -14,9 +14,9 @@ from dissectors.times import SECOND
 
 from ...context import Context
 from ...keys import Add, Flow, named_group
+from ...names import listed
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, duration, end_of
-from ...refusals import listed
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 from .queue_pulls import CLAIM, PulledQueues, QueuePlace, QueuePulls, SharedPeriod

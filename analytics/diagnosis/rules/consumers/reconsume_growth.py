@@ -15,9 +15,9 @@ from dissectors.rows.record import ExchangeRecord, MessageIdentity, identity_of
 from ...context import Context
 from ...impact import Impact
 from ...keys import named_group
+from ...names import only
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, duration
-from ...refusals import only
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...spells import spells
 from .grpc_consumer_stuck import PUSH

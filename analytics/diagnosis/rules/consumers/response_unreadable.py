@@ -16,9 +16,9 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import WHOLE, Add, Flow, whole
+from ...names import times
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown, time_of
-from ...refusals import times
 from ...rule import DiagnosisRule, Exchanges, Fold
 
 MAX_CONNECTIONS: Final = 4_096

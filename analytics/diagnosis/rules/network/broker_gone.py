@@ -12,6 +12,7 @@ from dissectors.rows.outcome import LONG_POLLS
 from dissectors.times import text_of_time
 
 from ...context import Context
+from ...names import counted_names, times
 from ...need import Need
 from ...outages import LOSSES, HostLosses, Outage, host_of_server, merged, named, waiting_of
 from ...problem import (
@@ -25,7 +26,6 @@ from ...problem import (
     clock_after,
     duration,
 )
-from ...refusals import counted_names, times
 from ...rule import COVERED, DiagnosisRule
 from ...spells import spells
 

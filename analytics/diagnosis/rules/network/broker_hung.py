@@ -13,6 +13,7 @@ from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import Context
+from ...names import counted_names, times
 from ...need import Need
 from ...outages import named
 from ...problem import (
@@ -26,7 +27,6 @@ from ...problem import (
     period,
     shown,
 )
-from ...refusals import counted_names, times
 from ...rule import DiagnosisRule
 from ...silences import CONNECTIONS, MAX_WAITING, WAITS, ServerSilences, Silence, unsure_reason
 from ...spells import spells

@@ -16,10 +16,10 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import by_server, latencies_of
+from ...names import counted_names
 from ...need import Need
 from ...outages import named, server_of
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown, span_of_exchange
-from ...refusals import counted_names
 from ...rule import DiagnosisRule, Exchanges, Fold
 from ...spells import spells
 from .broker_gone import is_broker

@@ -11,10 +11,10 @@ from dissectors.rows.conversation_facts import late_in
 from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import Context
+from ...names import MAX_NAMED, counted_names, times
 from ...need import Need
 from ...outages import named, server_of
 from ...problem import Case, ProblemSeverity, Subject, Tally, connected, duration
-from ...refusals import MAX_NAMED, counted_names, times
 from ...rule import COVERED, DiagnosisRule, Fold
 from .broker_gone import is_broker
 

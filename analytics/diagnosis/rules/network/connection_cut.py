@@ -9,10 +9,10 @@ from dissectors.quantities import counted
 from dissectors.rows.outcome import LONG_POLLS
 
 from ...context import Context
+from ...names import counted_names, subject_of
 from ...need import Need
 from ...outages import LOSSES, HostLosses, Loss, ServerLosses, host_of_server, named, waiting_of
 from ...problem import Case, ProblemSeverity, Tally, asked
-from ...refusals import counted_names, subject_of
 from ...rule import COVERED, DiagnosisRule
 from ...spells import spells
 from .broker_gone import is_broker

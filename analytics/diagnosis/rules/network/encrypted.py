@@ -13,10 +13,10 @@ from dissectors.rows.conversation_facts import conversation_fact_in
 from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import Context
+from ...names import MAX_NAMED, counted_names
 from ...need import Need
 from ...outages import is_remoting_server
 from ...problem import Case, ProblemSeverity, Subject, Tally, connected
-from ...refusals import MAX_NAMED, counted_names
 from ...rule import COVERED, DiagnosisRule, Fold
 
 TLS: Final = "TLS"

@@ -9,8 +9,8 @@ from dissectors.remoting.row_facts.names import FAULT, fact_in, fault_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...names import MAX_NAMED, counted_names
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
-from ...refusals import MAX_NAMED, counted_names
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 
 

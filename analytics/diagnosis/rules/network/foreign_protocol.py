@@ -15,10 +15,10 @@ from dissectors.rows.conversation_facts import FIRST_BYTES, conversation_fact_in
 from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import Context
+from ...names import MAX_NAMED, counted_names
 from ...need import Need
 from ...outages import named, subject_at
 from ...problem import Case, ProblemSeverity, Tally, connected
-from ...refusals import MAX_NAMED, counted_names
 from ...rule import COVERED, DiagnosisRule, Fold
 
 ROCKETMQ: Final = "ROCKETMQ"

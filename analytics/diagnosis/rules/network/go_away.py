@@ -10,9 +10,10 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import by_server
+from ...names import times
 from ...outages import named
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, times
+from ...refusals import Refusals
 from ...rule import DiagnosisRule, Exchanges
 
 SINCE: Final = V5_3_1

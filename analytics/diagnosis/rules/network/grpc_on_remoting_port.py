@@ -17,10 +17,10 @@ from dissectors.rows.conversation_facts import conversation_fact_in
 from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import BROKER, NAMESRV, Context
+from ...names import MAX_NAMED, counted_names
 from ...need import Need
 from ...outages import named, subject_at
 from ...problem import Case, Confidence, ProblemSeverity, Tally, connected
-from ...refusals import MAX_NAMED, counted_names
 from ...rule import COVERED, DiagnosisRule, Fold
 
 H2: Final = "h2"

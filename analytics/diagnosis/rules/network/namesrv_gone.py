@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from ...context import Context
+from ...names import times
 from ...need import Need
 from ...outages import LOSSES, HostLosses, Outage, host_of_server, merged
 from ...problem import Case, ProblemSeverity, ProblemState, Subject
-from ...refusals import times
 from ...rule import BEHIND_PROXY, DiagnosisRule
 from .broker_gone import (
     describe,

@@ -20,6 +20,7 @@ from dissectors.rows.record import ANSWERED, ExchangeRecord
 
 from ...context import Context
 from ...keys import by_server, response_times
+from ...names import times
 from ...need import Need
 from ...outages import is_remoting_server, named, server_of, subject_at
 from ...problem import (
@@ -33,7 +34,6 @@ from ...problem import (
     duration,
     period,
 )
-from ...refusals import times
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...silences import ResponseTimes
 from ...spells import spells

@@ -8,8 +8,9 @@ from typing import Final
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...names import called, counted_names, listed, only
 from ...problem import Case, ProblemSeverity, Subject, first_line
-from ...refusals import CALL_REFUSALS, Refusals, called, counted_names, listed, only
+from ...refusals import CALL_REFUSALS, Refusals
 from ...rule import COVERED, DiagnosisRule, Exchanges
 
 _CONNECT: Final = "the connection attempt failed"

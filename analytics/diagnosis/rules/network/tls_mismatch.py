@@ -17,10 +17,10 @@ from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...context import Context
 from ...keys import by_server
+from ...names import MAX_NAMED, counted_names
 from ...need import Need
 from ...outages import is_remoting_server, named, subject_at
 from ...problem import Case, Confidence, Evidence, ProblemSeverity, Tally, connected
-from ...refusals import MAX_NAMED, counted_names
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 
 TLS: Final = "TLS"

@@ -16,10 +16,10 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import WHOLE
+from ...names import listed
 from ...need import Need
 from ...outages import how_it_failed, surely_unanswered
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, connected, shown
-from ...refusals import listed
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from .wrong_broker_address import is_ip
 

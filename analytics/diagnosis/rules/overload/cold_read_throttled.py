@@ -9,9 +9,10 @@ from dissectors.remoting.codes import ResponseCode
 
 from ...context import Context
 from ...keys import by_group, with_remark
+from ...names import listed
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, listed
+from ...refusals import Refusals
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges
 
 MARK: Final = "reading cold data"

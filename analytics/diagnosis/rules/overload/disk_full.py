@@ -11,9 +11,10 @@ from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...names import times
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity
-from ...refusals import refused_with, times
+from ...refusals import refused_with
 from ...rule import COVERED, DiagnosisRule
 from .refusing_broker import RefusingBroker
 

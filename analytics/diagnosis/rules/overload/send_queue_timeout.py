@@ -14,8 +14,9 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import WHOLE, Add, Flow, response_times
+from ...names import by_client, counted_names
 from ...problem import ProblemSeverity
-from ...refusals import by_client, counted_names, refused_with
+from ...refusals import refused_with
 from ...rule import COVERED, DiagnosisRule, Exchanges
 from ...spells import HOUR
 from .refusing_broker import RefusingBroker

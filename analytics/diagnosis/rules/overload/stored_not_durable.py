@@ -14,9 +14,10 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...impact import Impact
 from ...keys import whole
+from ...names import counted_names
 from ...need import Need
 from ...problem import Case, ProblemSeverity
-from ...refusals import Refusals, counted_names, whole_of_sends
+from ...refusals import Refusals, whole_of_sends
 from ...rule import COVERED, DiagnosisRule, Exchanges
 
 _DISK: Final = int(ResponseCode.FLUSH_DISK_TIMEOUT)

@@ -16,8 +16,9 @@ from dissectors.remoting.topic_names import PROXY_HEARTBEATS
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import PROXY, Context
+from ...names import counted_names, listed, only, subject_of, times
 from ...problem import Case, ProblemSeverity, Subject, first_line
-from ...refusals import Refusals, counted_names, listed, only, subject_of, times
+from ...refusals import Refusals
 from ...rule import COVERED, DiagnosisRule, Exchanges
 
 _CODES: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.NO_PERMISSION)))

@@ -15,9 +15,10 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...keys import by_topic, with_remark
 from ...messages import ObservedMessage
+from ...names import listed, only
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown
-from ...refusals import Refusals, listed, only
+from ...refusals import Refusals
 from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges
 
 MARK: Final = "request queueId["

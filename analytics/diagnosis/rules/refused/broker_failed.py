@@ -9,15 +9,9 @@ from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...names import called, counted_names, listed
 from ...problem import ProblemSeverity
-from ...refusals import (
-    CALL_REFUSALS,
-    Refusals,
-    called,
-    counted_names,
-    listed,
-    whole_of_sends,
-)
+from ...refusals import CALL_REFUSALS, Refusals, whole_of_sends
 from ...rule import COVERED, DiagnosisRule, Exchanges
 from .required_field_missing import missing_fields
 

@@ -8,8 +8,9 @@ from dissectors.rows.outcome import is_call
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...names import only
 from ...problem import Case, ProblemSeverity, Subject
-from ...refusals import CALL_REFUSALS, only
+from ...refusals import CALL_REFUSALS
 from ...rule import COVERED, DiagnosisRule, Exchanges
 from .refused_otherwise import CALLS, RefusedOtherwise, key_of_other
 

@@ -11,9 +11,10 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import whole
+from ...names import called, counted_names, listed
 from ...need import Need
 from ...problem import ProblemSeverity, first_line
-from ...refusals import CALL_REFUSALS, Refusals, called, counted_names, listed
+from ...refusals import CALL_REFUSALS, Refusals
 from ...rule import COVERED, DiagnosisRule, Exchanges
 from .acl_signature import reason_of
 

@@ -13,8 +13,9 @@ from dissectors.remoting.row_facts.names import CLIENT_TYPE, fact_in
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...context import PROXY, Context
+from ...names import listed, only
 from ...problem import Case, ProblemSeverity, Subject
-from ...refusals import Refusals, listed, only
+from ...refusals import Refusals
 from ...rule import COVERED, DiagnosisRule, Exchanges
 
 _REQUESTS: Final = (

@@ -14,9 +14,9 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import WHOLE, Add, Flow, whole
+from ...names import MAX_NAMED, counted_names, listed, only
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked
-from ...refusals import MAX_NAMED, counted_names, listed, only
 from ...rule import DiagnosisRule, Exchanges, Fold
 
 MAX_CLIENTS: Final = 4_096

@@ -14,6 +14,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import Add, Flow, flow_of, whole
+from ...names import listed, only
 from ...need import Need
 from ...problem import (
     Case,
@@ -29,7 +30,6 @@ from ...problem import (
     end_of,
     shown,
 )
-from ...refusals import listed, only
 from ...rule import DiagnosisRule, Exchanges, Fold
 
 LEAST: Final = 2

@@ -13,6 +13,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...answered_routes import answered_route
 from ...context import Context
 from ...keys import whole
+from ...names import listed, only, times
 from ...problem import (
     MOST_EVIDENCE,
     Case,
@@ -24,7 +25,7 @@ from ...problem import (
     shown,
     time_of,
 )
-from ...refusals import CALL_REFUSALS, Refusals, listed, only, times, whole_of_sends
+from ...refusals import CALL_REFUSALS, Refusals, whole_of_sends
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 from .acl_signature import reason_of

@@ -6,8 +6,9 @@ from dissectors.remoting.codes import ResponseCode
 
 from ...context import Context
 from ...keys import by_topic
+from ...names import listed, only
 from ...problem import ProblemSeverity, Subject
-from ...refusals import Refusals, listed, only
+from ...refusals import Refusals
 from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges
 
 

@@ -12,8 +12,9 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import joined_key
+from ...names import called, counted_names, listed
 from ...problem import Case, Confidence, ProblemSeverity, first_line
-from ...refusals import Refusals, called, counted_names, listed
+from ...refusals import Refusals
 from ...registry import rules
 from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
 

@@ -10,8 +10,9 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...names import called, counted_names, listed
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, called, counted_names, listed
+from ...refusals import Refusals
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges
 
 _NULL_FIELD: Final = re.compile(r"the custom field <(\w{1,64})> is null")

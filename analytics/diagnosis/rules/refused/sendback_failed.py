@@ -12,9 +12,10 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...impact import Impact
 from ...keys import whole
+from ...names import called, listed
 from ...need import Need
 from ...problem import ProblemSeverity, first_line
-from ...refusals import Refusals, called, listed
+from ...refusals import Refusals
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges
 from .acl_signature import reason_of
 

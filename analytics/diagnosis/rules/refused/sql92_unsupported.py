@@ -9,8 +9,9 @@ from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...names import called, listed
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, called, listed, refused_with
+from ...refusals import Refusals, refused_with
 from ...rule import REFUSED_CALL, DiagnosisRule
 
 MARK: Final = "does not support consumer to filter message by"

@@ -11,8 +11,9 @@ from dissectors.rows.outcome import is_send
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...names import listed, only, times
 from ...problem import ProblemSeverity, Subject
-from ...refusals import CALL_REFUSALS, Refusals, listed, only, times, whole_of_sends
+from ...refusals import CALL_REFUSALS, Refusals, whole_of_sends
 from ...rule import COVERED, DiagnosisRule, Exchanges
 from ...topics import is_own_topic
 

@@ -12,8 +12,9 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import whole
+from ...names import counted_names, listed
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, counted_names, listed
+from ...refusals import Refusals
 from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
 
 _NUMBER: Final = re.compile(r"request type (\d{1,10}) not supported")

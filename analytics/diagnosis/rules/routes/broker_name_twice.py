@@ -17,6 +17,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
 from ...context import Context
 from ...keys import Add, Flow, flow_of, whole
+from ...names import listed
 from ...need import Need
 from ...problem import (
     Case,
@@ -30,7 +31,6 @@ from ...problem import (
     place_of,
     shown,
 )
-from ...refusals import listed
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 
 MAX_NAMES: Final = 2000

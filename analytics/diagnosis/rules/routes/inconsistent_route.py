@@ -13,9 +13,9 @@ from dissectors.rows.record import ExchangeRecord
 from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
 from ...context import Context
 from ...keys import whole
+from ...names import called, listed, only
 from ...need import Need
 from ...problem import Case, Confidence, Evidence, ProblemSeverity, Subject, Tally, shown
-from ...refusals import called, listed, only
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 

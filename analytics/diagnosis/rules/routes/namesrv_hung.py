@@ -13,6 +13,7 @@ from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
 from ...context import BROKER, Context
 from ...keys import by_server
+from ...names import times
 from ...need import Need
 from ...problem import (
     MOST_SPANS,
@@ -26,7 +27,6 @@ from ...problem import (
     period,
     shown,
 )
-from ...refusals import times
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges
 from ...silences import CONNECTIONS, ServerSilences, Silence, unsure_reason
 from ...spells import spells

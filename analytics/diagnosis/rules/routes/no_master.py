@@ -13,6 +13,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
 from ...context import Context
 from ...keys import whole
+from ...names import called
 from ...need import Need
 from ...problem import (
     Case,
@@ -27,7 +28,7 @@ from ...problem import (
     place_of,
     shown,
 )
-from ...refusals import Refusals, called
+from ...refusals import Refusals
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 from ...spells import HOUR, SpellTally, Times
 from ...topics import is_own_topic

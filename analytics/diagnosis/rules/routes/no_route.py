@@ -17,6 +17,7 @@ from dissectors.rows.record import UNANSWERED, ExchangeRecord
 from ...answered_routes import answered_route
 from ...context import Context
 from ...keys import whole
+from ...names import counted_names, listed
 from ...need import Need
 from ...problem import (
     Case,
@@ -30,7 +31,6 @@ from ...problem import (
     clock_after,
     shown,
 )
-from ...refusals import counted_names, listed
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 

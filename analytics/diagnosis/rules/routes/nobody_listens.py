@@ -14,10 +14,10 @@ from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import NAMESRV, Context
 from ...keys import WHOLE
+from ...names import MAX_NAMED, counted_names
 from ...need import Need
 from ...outages import PORTS, how_it_failed, server_of
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, connected
-from ...refusals import MAX_NAMED, counted_names
 from ...rule import COVERED, DiagnosisRule, Fold
 
 LEAST_CONNECTS: Final = 5

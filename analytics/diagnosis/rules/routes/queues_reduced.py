@@ -15,6 +15,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...answered_routes import answered_route
 from ...context import Context
 from ...keys import Add, Flow, flow_of
+from ...names import MAX_NAMED, listed
 from ...need import Need
 from ...problem import (
     Case,
@@ -27,7 +28,6 @@ from ...problem import (
     end_of,
     shown,
 )
-from ...refusals import MAX_NAMED, listed
 from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 

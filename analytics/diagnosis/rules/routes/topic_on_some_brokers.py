@@ -10,9 +10,9 @@ from dissectors.remoting.topic_names import DEFAULT_TOPIC
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import ROUTE, Context
+from ...names import listed
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, clock, end_of, shown
-from ...refusals import listed
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 

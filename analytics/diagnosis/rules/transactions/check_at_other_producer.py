@@ -7,9 +7,9 @@ from typing import Final
 
 from ...context import Context
 from ...impact import Impact
+from ...names import listed
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Tally
-from ...refusals import listed
 from ...rule import COVERED, DiagnosisRule
 from .halves import (
     OF_HALVES,

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from ...context import Context
+from ...names import listed
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Tally
-from ...refusals import listed
 from ...rule import COVERED, DiagnosisRule
 from ...spells import span_of, spells
 from .halves import (

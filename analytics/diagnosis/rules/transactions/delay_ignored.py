@@ -17,9 +17,9 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...impact import Impact
+from ...names import MAX_NAMED, listed, only, subject_of
 from ...need import Need
 from ...problem import Case, Evidence, ProblemSeverity, Tally, duration, shown
-from ...refusals import MAX_NAMED, listed, only, subject_of
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 
 LATE_ID: Final = "delivered-late"

@@ -14,9 +14,9 @@ from dissectors.rows.message_record import COMMITTED, ROLLED_BACK
 from ...context import Context
 from ...impact import Impact
 from ...keys import WHOLE
+from ...names import times
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Tally, duration
-from ...refusals import times
 from ...rule import COVERED, DiagnosisRule
 from ...stored import half_words
 from .halves import (

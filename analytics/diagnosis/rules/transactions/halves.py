@@ -28,8 +28,8 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import WHOLE
+from ...names import only
 from ...problem import Evidence, Subject, Tally, asked, place_of, shown, time_of
-from ...refusals import only
 from ...rule import Exchanges, Fold
 
 END: Final = int(RequestCode.END_TRANSACTION)

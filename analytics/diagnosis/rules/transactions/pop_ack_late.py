@@ -15,6 +15,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...impact import Impact
 from ...keys import named_group
+from ...names import MAX_NAMED, counted_names, only
 from ...problem import (
     Case,
     Confidence,
@@ -27,7 +28,6 @@ from ...problem import (
     place_of,
     shown,
 )
-from ...refusals import MAX_NAMED, counted_names, only
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...spells import spells
 

@@ -13,9 +13,9 @@ from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...names import MAX_NAMED, counted_names
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, duration, shown
-from ...refusals import MAX_NAMED, counted_names
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 
 FEWEST: Final = 3

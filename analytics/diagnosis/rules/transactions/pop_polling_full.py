@@ -9,9 +9,10 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 
 from ...context import Context
 from ...keys import by_server
+from ...names import only
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, only
+from ...refusals import Refusals
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges
 
 POLLS: Final = frozenset(

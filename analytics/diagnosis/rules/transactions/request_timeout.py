@@ -15,8 +15,8 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...impact import Impact
 from ...keys import WHOLE
+from ...names import listed, only
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, duration, time_of
-from ...refusals import listed, only
 from ...rule import DiagnosisRule, Exchanges, Fold
 
 MAX_REQUESTS: Final = 20_000

@@ -11,9 +11,9 @@ from dissectors.remoting.topic_names import CHECKED_OUT_TOPIC
 from dissectors.rows.message_record import COMMITTED, ROLLED_BACK
 
 from ...context import Context
+from ...names import times
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Tally, place_of
-from ...refusals import times
 from ...rule import COVERED, DiagnosisRule
 from ...stored import half_words
 from .halves import (

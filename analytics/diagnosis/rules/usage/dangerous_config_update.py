@@ -13,8 +13,8 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import joined_key, parts_of
+from ...names import MAX_NAMED, counted_names, times
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked
-from ...refusals import MAX_NAMED, counted_names, times
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 
 UPDATE_BROKER: Final = int(RequestCode.UPDATE_BROKER_CONFIG)

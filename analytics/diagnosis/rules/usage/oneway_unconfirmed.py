@@ -11,9 +11,9 @@ from dissectors.rows.record import ONEWAY, ExchangeRecord
 
 from ...context import Context
 from ...impact import Impact
+from ...names import counted_names, only
 from ...need import Need
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, place_of
-from ...refusals import counted_names, only
 from ...rule import DiagnosisRule, Exchanges, Fold
 from .traces import is_traced
 

@@ -10,9 +10,9 @@ from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
 from ...context import Context
+from ...names import MAX_NAMED, counted_names, only
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
-from ...refusals import MAX_NAMED, counted_names, only
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 
 NEVER_AWAITED: Final = frozenset((int(RequestCode.UPDATE_CONSUMER_OFFSET),))

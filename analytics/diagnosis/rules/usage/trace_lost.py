@@ -13,9 +13,9 @@ from dissectors.remoting.topic_names import TRACE_TOPIC, is_trace_topic
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...names import MAX_NAMED, counted_names
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown
-from ...refusals import MAX_NAMED, counted_names
 from ...rule import DiagnosisRule, Exchanges, Fold
 from ..refused.acl_signature import reason_of
 

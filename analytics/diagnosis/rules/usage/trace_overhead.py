@@ -12,9 +12,9 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import Add, Flow, whole
+from ...names import MAX_NAMED, counted_names, only
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
-from ...refusals import MAX_NAMED, counted_names, only
 from ...rule import DiagnosisRule, Exchanges, Fold
 from .traces import is_traced
 

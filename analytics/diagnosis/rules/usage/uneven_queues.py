@@ -14,9 +14,9 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import Add, Flow, flow_of
+from ...names import MAX_NAMED, counted_names, only
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked, place_of, time_of
-from ...refusals import MAX_NAMED, counted_names, only
 from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 from .traces import is_traced
