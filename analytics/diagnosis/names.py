@@ -15,7 +15,16 @@ MOST_LISTED: Final = 3
 """maximum names in one sentence"""
 
 
-def by_client(endpoints: Counter[str], context: Context) -> Counter[str]:
+class Names(Counter[str]):
+    """Counts of at most MAX_NAMED different names."""
+
+    def note(self, name: str | None, count: int = 1) -> None:
+        """Count a name, unless it is None or empty, or a new one beyond the limit."""
+        if name and (name in self or len(self) < MAX_NAMED):
+            self[name] += count
+
+
+def by_client(endpoints: Mapping[str, int], context: Context) -> Counter[str]:
     """Convert counts by address to counts by client id, or address if the id is unknown."""
     named: Counter[str] = Counter()
     for endpoint, number in endpoints.items():

@@ -151,6 +151,10 @@ class Case:
     settled: bool = False
     """proved by a broker's store: certain regardless of capture gaps"""
 
+    def doubt(self, reason: str, confidence: Confidence = Confidence.LIKELY) -> None:
+        """Make the verdict less than certain."""
+        self.confidence, self.reason = confidence, reason
+
 
 class Problem(msgspec.Struct, kw_only=True):
     """A case with the description of its rule: one line of `diagnose -T jsonl`."""

@@ -28,7 +28,7 @@ from dissectors.rows.relays import Hop, Relay, hop_of, inner_hops
 from .context import Context
 from .impact import Impact
 from .keys import WHOLE, whole, with_remark
-from .names import MAX_NAMED, by_client, counted_names, only, subject_of
+from .names import Names, by_client, counted_names, only, subject_of
 from .problem import Case, Subject, Tally, end_of, shown
 from .rule import Exchanges, Fold
 from .spells import Parts, span_of, spells
@@ -82,18 +82,18 @@ class Refusals(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.tally = Tally()
-        self.topics: Counter[str] = Counter()
-        self.groups: Counter[str] = Counter()
-        self.hosts: Counter[str] = Counter()
+        self.topics = Names()
+        self.groups = Names()
+        self.hosts = Names()
         """requests by client address"""
-        self.brokers: Counter[str] = Counter()
+        self.brokers = Names()
         """by `address:port`"""
-        self.requests: Counter[str] = Counter()
-        self.clients: Counter[str] = Counter()
+        self.requests = Names()
+        self.clients = Names()
         """by `address:port` of the client"""
         self.figures: dict[str, tuple[int, int]] = {}
         """minimum and maximum of each figure"""
-        self.names: dict[str, Counter[str]] = {}
+        self.names: dict[str, Names] = {}
         self.tried: dict[MessageIdentity, list[RefusedAttempt]] = {}
         """message -> its refusals"""
         self._parts: Parts[Self] | None = None
@@ -125,14 +125,11 @@ class Refusals(Fold):
     def note_name(self, name: str, value: str | None, count: int = 1) -> None:
         """Count a named value."""
         if value:
-            names = self.names.get(name)
-            if names is None:
-                names = self.names[name] = Counter()
-            _add(names, value, count)
+            self.names.setdefault(name, Names()).note(value, count)
 
     def named(self, name: str) -> Counter[str]:
         """Return the counts of `note_name`."""
-        return self.names.get(name, Counter())
+        return self.names.get(name, Names())
 
     def subject(self, context: Context) -> Subject:
         """Return the subject: the attributes that all refusals share."""
@@ -198,16 +195,12 @@ class Refusals(Fold):
 
     def _count(self, row: ExchangeRecord) -> None:
         self.tally.add(shown(row))
-        for counter, name in (
-            (self.topics, row.topic),
-            (self.groups, row.group),
-            (self.hosts, host_of(row.client_address)),
-            (self.brokers, row.server_address),
-            (self.requests, row.request_name),
-            (self.clients, row.client_address),
-        ):
-            if name:
-                _add(counter, name)
+        self.topics.note(row.topic)
+        self.groups.note(row.group)
+        self.hosts.note(host_of(row.client_address))
+        self.brokers.note(row.server_address)
+        self.requests.note(row.request_name)
+        self.clients.note(row.client_address)
         self.take(row)
 
     def _note_attempt(self, row: ExchangeRecord) -> None:
@@ -268,9 +261,9 @@ class Refusals(Fold):
         view.tally = Tally()
         view.tally.merge(self.tally)
         for name in _COUNTERS:
-            setattr(view, name, Counter(getattr(self, name)))
+            setattr(view, name, Names(getattr(self, name)))
         view.figures = dict(self.figures)
-        view.names = {name: Counter(counter) for name, counter in self.names.items()}
+        view.names = {name: Names(counter) for name, counter in self.names.items()}
         return view
 
     def _join(self, other: Refusals) -> None:
@@ -281,7 +274,7 @@ class Refusals(Fold):
             self.note_figure(name, least)
             self.note_figure(name, most)
         for name, counter in other.names.items():
-            self.names.setdefault(name, Counter()).update(counter)
+            self.names.setdefault(name, Names()).update(counter)
 
     def _take_out(self, again: Iterable[RefusedAttempt]) -> None:
         for attempt in again:
@@ -323,11 +316,6 @@ _COUNTERS: Final = ("topics", "groups", "hosts", "brokers", "requests", "clients
 
 def _names_of(codes: Iterable[int]) -> frozenset[str]:
     return frozenset(request_name(code) for code in codes)
-
-
-def _add(counter: Counter[str], name: str, count: int = 1) -> None:
-    if name in counter or len(counter) < MAX_NAMED:
-        counter[name] += count
 
 
 def repeated_views(

@@ -16,7 +16,7 @@ from ...keys import joined_key, parts_of
 from ...messages import ObservedMessage
 from ...names import counted_names, only
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject
+from ...problem import Case, ProblemSeverity, Subject
 from ...rule import ALWAYS_RETRIED, DiagnosisRule
 from .attempt_words import LoneMessageFold
 from .causes import BUSY
@@ -51,8 +51,7 @@ class _Fold(LoneMessageFold):
         if GO in self.languages:
             case.severity = ProblemSeverity.INFO
             case.details.append("the Go client never retries asynchronous sends")
-        case.confidence = Confidence.LIKELY
-        case.reason = (
+        case.doubt(
             "packets do not show whether a send was asynchronous, went to a chosen queue, or had"
             " retries set to 0"
         )

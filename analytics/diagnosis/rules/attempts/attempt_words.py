@@ -6,7 +6,6 @@ no packet.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -25,7 +24,7 @@ from ....sends.attempts import (
 from ...context import Context
 from ...keys import joined_key
 from ...messages import ObservedMessage
-from ...names import MAX_NAMED, counted_names
+from ...names import Names, by_client, counted_names
 from ...problem import Case, Evidence, Tally
 from ...rule import Fold
 
@@ -118,13 +117,13 @@ class MessageFold(Fold):
         super().__init__(key)
         self.tally = Tally()
         self.keys: set[str] = set()
-        self.topics: Counter[str] = Counter()
-        self.groups: Counter[str] = Counter()
-        self.brokers: Counter[str] = Counter()
-        self.clients: Counter[str] = Counter()
+        self.topics = Names()
+        self.groups = Names()
+        self.brokers = Names()
+        self.clients = Names()
         """by `address:port`"""
-        self.languages: Counter[str] = Counter()
-        self.versions: Counter[str] = Counter()
+        self.languages = Names()
+        self.versions = Names()
 
     def count(self, message: ObservedMessage, attempt: ObservedAttempt) -> None:
         """Count an attempt of a message."""
@@ -132,25 +131,18 @@ class MessageFold(Fold):
         if len(self.keys) < MAX_KEYS:
             self.keys.add(message.key)
         self.tally.add(evidence_of(attempt, how(attempt)))
-        for counter, name in (
-            (self.topics, send.topic),
-            (self.groups, send.group),
-            (self.brokers, send.broker),
-            (self.clients, send.client_address),
-            (self.languages, send.language),
-            (self.versions, send.version_name),
-        ):
-            if name and (name in counter or len(counter) < MAX_NAMED):
-                counter[name] += 1
+        self.topics.note(send.topic)
+        self.groups.note(send.group)
+        self.brokers.note(send.broker)
+        self.clients.note(send.client_address)
+        self.languages.note(send.language)
+        self.versions.note(send.version_name)
 
     def who(self, context: Context) -> list[str]:
         """Return sentences with the clients and examples of the messages."""
-        clients = Counter[str]()
-        for endpoint, number in self.clients.items():
-            clients[context.client(endpoint)] += number
         lines = []
-        if clients:
-            lines.append(f"clients: {counted_names(clients)}")
+        if self.clients:
+            lines.append(f"clients: {counted_names(by_client(self.clients, context))}")
         if self.groups:
             lines.append(f"groups: {counted_names(self.groups)}")
         if self.keys:

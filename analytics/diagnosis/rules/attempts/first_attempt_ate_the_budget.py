@@ -11,7 +11,7 @@ from ...context import Context
 from ...messages import ObservedMessage
 from ...names import only
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject
+from ...problem import Case, ProblemSeverity, Subject
 from ...rule import DiagnosisRule
 from .attempt_words import MessageFold, timed_out
 
@@ -44,8 +44,7 @@ class _Fold(MessageFold):
         )
         case.details = self.who(context)
         if not self.sure:
-            case.confidence = Confidence.LIKELY
-            case.reason = "sendMsgTimeout is not known; the default of 3000 ms was assumed"
+            case.doubt("sendMsgTimeout is not known; the default of 3000 ms was assumed")
         yield case
 
 

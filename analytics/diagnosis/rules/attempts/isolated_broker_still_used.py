@@ -111,8 +111,7 @@ def _still_used(judged: JudgedProducer, context: Context) -> Iterable[Case]:
     ]
     if failed:
         case.details.append(f"{failed:,} of these sends failed")
-    case.confidence = Confidence.LIKELY
-    case.reason = "a program that selects queues itself looks the same"
+    case.doubt("a program that selects queues itself looks the same")
     yield case
 
 
@@ -156,8 +155,7 @@ def _isolated(judged: JudgedProducer, context: Context) -> Iterable[Case]:
             case.state = ProblemState.GOING_ON if on else ProblemState.OVER
         causes = Counter(window.cause for window in windows)
         case.details = [f"causes: {counted_names(causes)}", judged.verdict.reason]
-        case.confidence = Confidence.LIKELY
-        case.reason = "all clients avoid a broker that left the route"
+        case.doubt("all clients avoid a broker that left the route")
         yield case
 
 

@@ -13,7 +13,7 @@ from ...keys import parts_of
 from ...messages import ObservedMessage
 from ...names import only, subject_of
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity
+from ...problem import Case, ProblemSeverity
 from ...rule import COVERED, DiagnosisRule
 from .attempt_words import MessageFold, by_broker_and_topic, came_late
 
@@ -50,8 +50,7 @@ class _Fold(MessageFold):
         if self.retried:
             case.details.append(f"{counted(self.retried, 'message')} had been retried by then")
         if not self.sure:
-            case.confidence = Confidence.LIKELY
-            case.reason = "sendMsgTimeout is not known; the default of 3000 ms was assumed"
+            case.doubt("sendMsgTimeout is not known; the default of 3000 ms was assumed")
         yield case
 
 

@@ -14,7 +14,7 @@ from ...keys import parts_of
 from ...messages import ObservedMessage
 from ...names import only
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject
+from ...problem import Case, ProblemSeverity, Subject
 from ...rule import DiagnosisRule
 from .attempt_words import MessageFold, by_broker_and_topic, timed_out, waited_us
 
@@ -58,8 +58,7 @@ class _Fold(MessageFold):
                 " that earlier attempts left"
             )
         if not self.sure:
-            case.confidence = Confidence.LIKELY
-            case.reason = "the client closed the connection, which may have had another reason"
+            case.doubt("the client closed the connection, which may have had another reason")
         yield case
 
     def _left_over(self) -> bool:

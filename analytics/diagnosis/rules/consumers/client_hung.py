@@ -31,7 +31,6 @@ from ...names import called, only, times
 from ...need import Need
 from ...problem import (
     Case,
-    Confidence,
     Evidence,
     ProblemSeverity,
     ProblemState,
@@ -385,8 +384,7 @@ def _case(client: str, groups: list[str], pauses: list[_Pause]) -> Case:
             f"a broker considered it dead at {clock(min(dead))} UTC and ended its connection"
         )
     if not all(pause.heard and pause.made_up for pause in pauses):
-        case.confidence = Confidence.LIKELY
-        case.reason = (
+        case.doubt(
             "nothing was sent to it meanwhile, so its network may have failed"
             if not all(pause.heard for pause in pauses)
             else "only its silence is visible"

@@ -20,7 +20,7 @@ from ...impact import Impact
 from ...keys import Add, Flow, joined_key, parts_of
 from ...names import only
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, ProblemState, Subject, Tally, duration
+from ...problem import Case, ProblemSeverity, ProblemState, Subject, Tally, duration
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from .consumed import Commits, Stand, longest_stand
 from .pulled import Point, Series, says_end
@@ -191,8 +191,7 @@ class _Fold(Fold):
         case.impact = {Impact.NOT_CONSUMED: waiting} if waiting else {}
         case.details.append(f"members seen: {len(clients)}")
         if piled[2].time - piled[0].time < SURE_NS:
-            case.confidence = Confidence.LIKELY
-            case.reason = f"it was observed for only {duration(piled[2].time - piled[0].time)}"
+            case.doubt(f"it was observed for only {duration(piled[2].time - piled[0].time)}")
         return case
 
     def _growing(
@@ -251,8 +250,7 @@ class _Fold(Fold):
         if behind[-1] < most:
             case.details.append(f"at the end of the capture it is {behind[-1]:,} messages behind")
         if span < SURE_NS:
-            case.confidence = Confidence.LIKELY
-            case.reason = f"it was observed for only {duration(span)}"
+            case.doubt(f"it was observed for only {duration(span)}")
         return case
 
     def _standing(self, group: str, topic: str, context: Context) -> Case | None:
@@ -314,8 +312,7 @@ class _Fold(Fold):
                 f"{fetched:,} of these messages were fetched: a concurrent consumer may have"
                 " consumed them, and gets them again after a restart"
             )
-        case.confidence = Confidence.LIKELY
-        case.reason = "one message may simply take that long"
+        case.doubt("one message may simply take that long")
         return case
 
 

@@ -17,7 +17,6 @@ from ...context import Context
 from ...keys import WHOLE
 from ...problem import (
     Case,
-    Confidence,
     Evidence,
     ProblemSeverity,
     ProblemState,
@@ -205,8 +204,7 @@ def _stuck(
     if state.evidence is None:
         case.advice = _UNSERVED_ADVICE
         if until - evidence.time < UNSERVED_SURE:
-            case.confidence = Confidence.LIKELY
-            case.reason = "the proxy may have been slow: the client left before the response"
+            case.doubt("the proxy may have been slow: the client left before the response")
     if state.program:
         case.details.append(f"its client library: {state.program}")
     if connection is None or connection.end == tcp.OPEN or context.goes_on:

@@ -18,7 +18,6 @@ from ...keys import named_group
 from ...need import Need
 from ...problem import (
     Case,
-    Confidence,
     Evidence,
     ProblemSeverity,
     Subject,
@@ -164,8 +163,7 @@ def _case(
     if stored < MANY:
         case.severity = ProblemSeverity.INFO
     if group not in context.new_groups:
-        case.confidence = Confidence.LIKELY
-        case.reason = "the group may have stored offset 0 before the capture"
+        case.doubt("the group may have stored offset 0 before the capture")
     return case
 
 

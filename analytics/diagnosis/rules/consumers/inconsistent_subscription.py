@@ -26,7 +26,6 @@ from ...need import Need
 from ...problem import (
     MOST_EVIDENCE,
     Case,
-    Confidence,
     Evidence,
     ProblemSeverity,
     Subject,
@@ -287,8 +286,7 @@ class SubscriptionFold(Fold):
                     f" subscription of {group} to {topic} ({tally.count:,} times)",
                     subject,
                 )
-                case.confidence = Confidence.LIKELY
-                case.reason = "no differing heartbeats of the group were captured"
+                case.doubt("no differing heartbeats of the group were captured")
                 yield case
 
 

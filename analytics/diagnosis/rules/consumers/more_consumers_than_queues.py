@@ -15,7 +15,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...keys import whole
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, end_of, shown, time_of
+from ...problem import Case, ProblemSeverity, Subject, Tally, end_of, shown, time_of
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 from ..refused.no_permission import READ
@@ -168,8 +168,7 @@ def _cases(name: str, group: _Group, topic: str, queues: int, context: Context) 
     )
     since = tally.first if fewer < tally.first else fewer
     if tally.last - since < LASTING:
-        case.confidence = Confidence.LIKELY
-        case.reason = "it lasted only a short time, as during a restart of consumers"
+        case.doubt("it lasted only a short time, as during a restart of consumers")
     yield case
 
 

@@ -19,7 +19,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...names import only
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject, duration, end_of, shown
+from ...problem import Case, ProblemSeverity, Subject, duration, end_of, shown
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...spells import SpellTally
 
@@ -97,8 +97,7 @@ class _Fold(Fold):
             if client.won:
                 case.details.append(f"requests that got all requested locks: {client.won}")
             if lasted < LOCK_LIVES_NS:
-                case.confidence = Confidence.LIKELY
-                case.reason = (
+                case.doubt(
                     "the lock of a consumer that died expires after 60 s, so the problem may end by"
                     " itself"
                 )

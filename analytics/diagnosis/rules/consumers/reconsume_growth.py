@@ -17,7 +17,7 @@ from ...impact import Impact
 from ...keys import named_group
 from ...names import only
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, duration
+from ...problem import Case, ProblemSeverity, Subject, Tally, duration
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...spells import spells
 from .grpc_consumer_stuck import PUSH
@@ -134,8 +134,7 @@ class _Fold(Fold):
             ),
         )
         case.details.append(f"returned by {', '.join(sorted(names)[:MOST_NAMED])}")
-        case.confidence = Confidence.LIKELY
-        case.reason = "such an old client does not show which deliveries belong to one message"
+        case.doubt("such an old client does not show which deliveries belong to one message")
         return case
 
 

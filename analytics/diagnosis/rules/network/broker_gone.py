@@ -152,8 +152,7 @@ def outages_by_cause(outages: list[Outage], lasts: int | None) -> Iterator[list[
 def doubt_end(case: Case, context: Context) -> None:
     """Lower the confidence in a server's return time if the connect may not be captured."""
     if context.quality.with_gaps:
-        case.confidence = Confidence.LIKELY
-        case.reason = "it may have been back earlier: the capture is incomplete"
+        case.doubt("it may have been back earlier: the capture is incomplete")
 
 
 def was(gone: str, outages: list[Outage], context: Context) -> str:
@@ -167,8 +166,10 @@ def _doubt_untried(case: Case, outages: list[Outage]) -> None:
     """Lower the confidence if a server only closed its connections: each may have been cut."""
     if all(outage.untried for outage in outages):
         alone = sum(len(outage.losses) for outage in outages) == 1
-        case.confidence = Confidence.POSSIBLE if alone else Confidence.LIKELY
-        case.reason = "it ended its last connections; nobody has tried to connect since"
+        case.doubt(
+            "it ended its last connections; nobody has tried to connect since",
+            Confidence.POSSIBLE if alone else Confidence.LIKELY,
+        )
         if alone:
             case.severity = ProblemSeverity.WARNING
 

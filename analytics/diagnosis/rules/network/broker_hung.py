@@ -96,11 +96,9 @@ class _Fold(ServerSilences):
         case.details = _details(context, silences)
         waits = [wait for silence in silences for wait in silence.waits]
         if len(waits) == 1 and not waits[0].answered:
-            case.confidence = Confidence.LIKELY
-            case.reason = "only one request was waiting"
+            case.doubt("only one request was waiting")
         if not any(wait.certain for wait in waits):
-            case.confidence = Confidence.POSSIBLE
-            case.reason = unsure_reason(silences)
+            case.doubt(unsure_reason(silences), Confidence.POSSIBLE)
         return case
 
 

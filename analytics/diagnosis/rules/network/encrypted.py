@@ -13,7 +13,7 @@ from dissectors.rows.conversation_facts import conversation_fact_in
 from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import Context
-from ...names import MAX_NAMED, counted_names
+from ...names import MAX_NAMED, Names, counted_names
 from ...need import Need
 from ...outages import is_remoting_server
 from ...problem import Case, ProblemSeverity, Subject, Tally, connected
@@ -26,9 +26,9 @@ class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self._tallies: dict[str, Tally] = {}
-        self.clients: Counter[str] = Counter()
-        self.chosen: Counter[str] = Counter()
-        self.names: Counter[str] = Counter()
+        self.clients = Names()
+        self.chosen = Names()
+        self.names = Names()
 
     def add_connection(self, row: ConversationRecord) -> None:
         chosen = conversation_fact_in(row.facts, facts_of.TLS_CHOSEN)
@@ -39,13 +39,9 @@ class _Fold(Fold):
                 return
             tally = self._tallies[row.server_address] = Tally()
         tally.add(connected(row, f"{row.client_address} to {row.server_address}: {version}"))
-        for counter, name in (
-            (self.clients, host_of(row.client_address)),
-            (self.chosen, chosen),
-            (self.names, conversation_fact_in(row.facts, facts_of.TLS_NAME)),
-        ):
-            if name and (name in counter or len(counter) < MAX_NAMED):
-                counter[name] += 1
+        self.clients.note(host_of(row.client_address))
+        self.chosen.note(chosen)
+        self.names.note(conversation_fact_in(row.facts, facts_of.TLS_NAME))
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return one case for all encrypted connections."""

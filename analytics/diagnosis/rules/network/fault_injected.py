@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 from dissectors.remoting.row_facts.names import FAULT, fact_in, fault_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...names import MAX_NAMED, counted_names
+from ...names import Names, counted_names
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 
@@ -20,14 +19,12 @@ class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.tally = Tally()
-        self.faults: Counter[str] = Counter()
+        self.faults = Names()
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if not self.tally.add_late(time_of(row)):
             self.tally.add(asked(row, f"{row.request_name}: {fact_in(row.facts, FAULT)}"))
-        fault = _fault(row)
-        if fault in self.faults or len(self.faults) < MAX_NAMED:
-            self.faults[fault] += 1
+        self.faults.note(_fault(row))
 
     def cases(self, context: Context) -> Iterable[Case]:
         count = self.tally.count

@@ -15,7 +15,7 @@ from dissectors.rows.conversation_facts import FIRST_BYTES, conversation_fact_in
 from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import Context
-from ...names import MAX_NAMED, counted_names
+from ...names import MAX_NAMED, Names, counted_names
 from ...need import Need
 from ...outages import named, subject_at
 from ...problem import Case, ProblemSeverity, Tally, connected
@@ -40,7 +40,7 @@ class _Fold(Fold):
         super().__init__(key)
         self.tally = Tally()
         self.protocols: Counter[str] = Counter()
-        self.hosts: Counter[str] = Counter()
+        self.hosts = Names()
         self.lengths: Counter[str] = Counter()
         self.remoting = 0
 
@@ -65,9 +65,7 @@ class _Fold(Fold):
             declared = hexadecimal_of(first[:8]) or 0
             if declared > MAX_FRAME and len(self.lengths) < MAX_NAMED:
                 self.lengths[str(declared + LENGTH_ADDED)] += 1
-        host = host_of(row.client_address)
-        if host in self.hosts or len(self.hosts) < MAX_NAMED:
-            self.hosts[host] += 1
+        self.hosts.note(host_of(row.client_address))
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return one case per RocketMQ server."""

@@ -13,7 +13,7 @@ from dissectors.rows.conversation_record import ConversationRecord
 from ...context import Context
 from ...need import Need
 from ...outages import named, server_of, subject_at
-from ...problem import Case, Confidence, ProblemSeverity, Tally, connected
+from ...problem import Case, ProblemSeverity, Tally, connected
 from ...rule import DiagnosisRule, Fold
 
 MAX_FRAME: Final = 16_777_216
@@ -52,8 +52,7 @@ class _Fold(Fold):
         clients = sorted({context.client(address) for address in self.clients})
         case.details = [f"clients: {', '.join(clients[:5])}"]
         if not self.closed:
-            case.confidence = Confidence.LIKELY
-            case.reason = "the server was not seen closing the connection"
+            case.doubt("the server was not seen closing the connection")
         yield case
 
 

@@ -17,10 +17,10 @@ from dissectors.rows.conversation_facts import conversation_fact_in
 from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import BROKER, NAMESRV, Context
-from ...names import MAX_NAMED, counted_names
+from ...names import Names, counted_names
 from ...need import Need
 from ...outages import named, subject_at
-from ...problem import Case, Confidence, ProblemSeverity, Tally, connected
+from ...problem import Case, ProblemSeverity, Tally, connected
 from ...rule import COVERED, DiagnosisRule, Fold
 
 H2: Final = "h2"
@@ -33,16 +33,14 @@ class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.tally = Tally()
-        self.hosts: Counter[str] = Counter()
+        self.hosts = Names()
         self.hows: Counter[str] = Counter()
 
     def add_connection(self, row: ConversationRecord) -> None:
         how = f"{PLAIN} in TLS (ALPN)" if row.protocol == TLS else PLAIN
         self.tally.add(connected(row, f"{row.client_address} offers {how} to {row.server_address}"))
         self.hows[how] += 1
-        host = host_of(row.client_address)
-        if host in self.hosts or len(self.hosts) < MAX_NAMED:
-            self.hosts[host] += 1
+        self.hosts.note(host_of(row.client_address))
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return one case per NameServer or broker."""
@@ -64,8 +62,7 @@ class _Fold(Fold):
         )
         case.details = [f"protocols: {counted_names(self.hows)}"]
         if role is None:
-            case.confidence = Confidence.LIKELY
-            case.reason = "only the port shows what listens there"
+            case.doubt("only the port shows what listens there")
         yield case
 
 

@@ -25,7 +25,6 @@ from ...need import Need
 from ...outages import is_remoting_server, named, server_of, subject_at
 from ...problem import (
     Case,
-    Confidence,
     ProblemSeverity,
     ProblemState,
     Tally,
@@ -168,8 +167,7 @@ class _Fold(Fold):
             f" {longest} s without traffic, although it responds on other connections"
         )
         case.severity = ProblemSeverity.WARNING
-        case.confidence = Confidence.LIKELY
-        case.reason = "the capture does not show which device forgot the connection"
+        case.doubt("the capture does not show which device forgot the connection")
         case.advice = FORGOTTEN_ADVICE
         return case
 
@@ -191,8 +189,7 @@ class _Fold(Fold):
             case.advice = _LARGE_ADVICE
             case.part = "large"
             if len(stalls) == 1:
-                case.confidence = Confidence.LIKELY
-                case.reason = "only one segment was lost"
+                case.doubt("only one segment was lost")
         elif self._answered_meanwhile(stalls):
             case.advice = _PATH_ADVICE
         clients = sorted({context.client(stalled.row.client_address) for stalled in stalls})

@@ -24,7 +24,6 @@ from ...need import Need
 from ...outages import how_it_failed
 from ...problem import (
     Case,
-    Confidence,
     ProblemSeverity,
     Subject,
     Tally,
@@ -188,11 +187,9 @@ class _Fold(Fold):
             elif entry.perhaps_of_proxy(address):
                 case.advice = f"{_ADVICE} If a proxy gave the route: {_PROXY_ADVICE}"
             if not failed:
-                case.confidence = Confidence.LIKELY
-                case.reason = "a client on the broker's own host could use that address"
+                case.doubt("a client on the broker's own host could use that address")
             elif not strange:
-                case.confidence = Confidence.LIKELY
-                case.reason = "the broker may have been down all the time"
+                case.doubt("the broker may have been down all the time")
             yield case
 
     def _translated(self, context: Context) -> bool:
@@ -229,8 +226,7 @@ def _unresolved(address: str, entry: _Address) -> Case:
         Subject(broker=entry.name),
     )
     case.severity = ProblemSeverity.WARNING
-    case.confidence = Confidence.LIKELY
-    case.reason = "a client may have had no reason to connect, or connected outside the capture"
+    case.doubt("a client may have had no reason to connect, or connected outside the capture")
     case.advice = (
         f"Check that each client resolves {host} (DNS, /etc/hosts), or set brokerIP1 in broker.conf"
         " to an IP address that clients can reach, and restart the broker."

@@ -19,7 +19,7 @@ from ...keys import WHOLE
 from ...names import listed
 from ...need import Need
 from ...outages import how_it_failed, surely_unanswered
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, connected, shown
+from ...problem import Case, ProblemSeverity, Subject, Tally, connected, shown
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from .wrong_broker_address import is_ip
 
@@ -142,8 +142,7 @@ def _unresolved(address: str, entry: _Address) -> Case:
         f"Check that each client resolves {host_of(address)} (DNS, /etc/hosts), or set"
         " localServeAddr in rmq-proxy.json to an address that clients can reach."
     )
-    case.confidence = Confidence.LIKELY
-    case.reason = "a client may have needed only the route, or continued outside the capture"
+    case.doubt("a client may have needed only the route, or continued outside the capture")
     return case
 
 

@@ -13,7 +13,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...names import times
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity
+from ...problem import Case, ProblemSeverity
 from ...refusals import refused_with
 from ...rule import COVERED, DiagnosisRule
 from .refusing_broker import RefusingBroker
@@ -63,8 +63,7 @@ class _Fold(RefusingBroker):
 
     def judge(self, case: Case, context: Context) -> None:
         if self.fullest is not None and self.fullest < STOPS_AT:
-            case.confidence = Confidence.LIKELY
-            case.reason = (
+            case.doubt(
                 f"the remark says that {self.fullest} % are in use: the limit is set below"
                 f" {STOPS_AT} %, or the store cannot write for another reason (a slave, a store"
                 " that was shut down, an error of the disk)"

@@ -14,7 +14,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import WHOLE, Add, Flow, whole
-from ...names import MAX_NAMED, counted_names, listed, only
+from ...names import Names, counted_names, listed, only
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked
 from ...rule import DiagnosisRule, Exchanges, Fold
@@ -38,7 +38,7 @@ class _Fold(Fold):
         super().__init__(key)
         self._beats: dict[tuple[str, str], Tally] = {}
         """client and broker (`address:port` each) -> its heartbeats"""
-        self._names: Counter[str] = Counter()
+        self._names = Names()
         self._groups: dict[tuple[str, str], str] = {}
         self._served: set[tuple[str, str]] = set()
         self._refused: Counter[tuple[str, str]] = Counter()
@@ -59,8 +59,7 @@ class _Fold(Fold):
             beats.add(asked(row, f"HEART_BEAT with {', '.join(names)}"))
             self._groups[place] = max(self._groups.get(place, ""), row.group or "")
             for name in names:
-                if name in self._names or len(self._names) < MAX_NAMED:
-                    self._names[name] += 1
+                self._names.note(name)
 
     def _add_pulls(self, rows: Sequence[ExchangeRecord]) -> None:
         row = rows[0]
@@ -99,8 +98,10 @@ class _Fold(Fold):
         case.details = [f"members: {counted_names(self._names)}"]
         if not refused:
             case.severity = ProblemSeverity.WARNING
-            case.confidence = Confidence.POSSIBLE
-            case.reason = "brokers through 5.3 read any spelling; the broker's version is not known"
+            case.doubt(
+                "brokers through 5.3 read any spelling; the broker's version is not known",
+                Confidence.POSSIBLE,
+            )
         return case
 
 

@@ -16,7 +16,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...keys import whole
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity
+from ...problem import Case, ProblemSeverity
 from ...refusals import CALL_REFUSALS, Refusals, whole_of_sends
 from ...rule import COVERED, DiagnosisRule, Exchanges
 
@@ -94,8 +94,7 @@ class _Fold(Refusals):
 
     def judge(self, case: Case, context: Context) -> None:
         if set(self.named(_KIND)) == {_UNKNOWN}:
-            case.confidence = Confidence.LIKELY
-            case.reason = (
+            case.doubt(
                 "neither body nor properties are over the limit as far as the packets say"
                 if _LIMIT_STATED in self.figures
                 else "the broker does not report its maxMessageSize: the 128k in remarks of older"

@@ -13,7 +13,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...keys import joined_key
 from ...names import called, counted_names, listed
-from ...problem import Case, Confidence, ProblemSeverity, first_line
+from ...problem import Case, ProblemSeverity, first_line
 from ...refusals import Refusals
 from ...registry import rules
 from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
@@ -98,8 +98,7 @@ class RefusedOtherwise(Refusals):
                 " do not send."
             )
             return
-        case.confidence = Confidence.LIKELY
-        case.reason = "the response is all that is known"
+        case.doubt("the response is all that is known")
 
 
 def key_of_other(row: ExchangeRecord) -> str | None:

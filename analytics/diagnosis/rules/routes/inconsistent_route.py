@@ -15,7 +15,7 @@ from ...context import Context
 from ...keys import whole
 from ...names import called, listed, only
 from ...need import Need
-from ...problem import Case, Confidence, Evidence, ProblemSeverity, Subject, Tally, shown
+from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, shown
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 
@@ -161,8 +161,7 @@ def _case(one: str, other: str, differences: Sequence[_Difference]) -> Case:
         f"only at {other}: {_text(only_second)}",
     ]
     if not any(difference.certain for difference in differences):
-        case.confidence = Confidence.LIKELY
-        case.reason = "too few responses to distinguish this from a route that was just changing"
+        case.doubt("too few responses to distinguish this from a route that was just changing")
     return case
 
 

@@ -88,8 +88,7 @@ class _Fold(ServerSilences):
         if not self.answered_any:
             case.advice = _NO_NAMESRV_ADVICE
         if not any(wait.certain for wait in waits):
-            case.confidence = Confidence.POSSIBLE
-            case.reason = unsure_reason(silences)
+            case.doubt(unsure_reason(silences), Confidence.POSSIBLE)
         return case
 
     def _title(

@@ -21,7 +21,6 @@ from ...names import counted_names, listed
 from ...need import Need
 from ...problem import (
     Case,
-    Confidence,
     Evidence,
     ProblemSeverity,
     ProblemState,
@@ -226,8 +225,7 @@ class _Fold(Fold):
         )
         case = self._case_of(name, topic, asked, title)
         if asked[-1].time - asked[0].time < GOES_ON:
-            case.confidence = Confidence.LIKELY
-            case.reason = "the topic may have been created right afterwards"
+            case.doubt("the topic may have been created right afterwards")
         return case
 
     def _case_of(self, name: str, topic: _Topic, asked: Sequence[_Lookup], title: str) -> Case:

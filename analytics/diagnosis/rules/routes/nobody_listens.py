@@ -190,15 +190,14 @@ def _case(
         case.details = [f"at the same host were seen: {roles}"]
     case.advice = _advice_of(address.rpartition(":")[2], namesrv)
     if address.rpartition(":")[2] in PORTS:
-        case.confidence = Confidence.LIKELY
-        case.reason = "only the port shows what should listen there"
+        case.doubt("only the port shows what should listen there")
         return case
     case.severity = ProblemSeverity.WARNING
-    case.confidence = Confidence.POSSIBLE
-    case.reason = (
+    case.doubt(
         "only the times of the connection attempts show that it is in a list with that NameServer"
         if namesrv
-        else "it may not belong to RocketMQ: only other ports of that host do"
+        else "it may not belong to RocketMQ: only other ports of that host do",
+        Confidence.POSSIBLE,
     )
     return case
 

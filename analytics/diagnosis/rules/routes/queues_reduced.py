@@ -19,7 +19,6 @@ from ...names import MAX_NAMED, listed
 from ...need import Need
 from ...problem import (
     Case,
-    Confidence,
     ProblemSeverity,
     Subject,
     Tally,
@@ -184,8 +183,7 @@ class _Fold(Fold):
             groups = listed(group for pull in refused for group in pull.groups)
             case.details.append(f"{counted(pulls, 'pull')} of {groups or 'consumers'} refused")
         if reduced is None:
-            case.confidence = Confidence.LIKELY
-            case.reason = "no route shows that it had more queues before"
+            case.doubt("no route shows that it had more queues before")
         else:
             before, after = end_of(routed.last[reduced[0]]), end_of(routed.first[reduced[1]])
             case.details.append(

@@ -9,7 +9,7 @@ from ...context import Context
 from ...impact import Impact
 from ...names import listed
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Tally
+from ...problem import Case, ProblemSeverity, Tally
 from ...rule import COVERED, DiagnosisRule
 from .halves import (
     OF_HALVES,
@@ -66,8 +66,7 @@ def _case(
         f" {listed(others)}, which the broker asked instead",
         subject_of(halves, context, halves[0].key if count == 1 else None),
     )
-    case.confidence = Confidence.LIKELY
-    case.reason = "another instance of the same program could know the transaction"
+    case.doubt("another instance of the same program could know the transaction")
     case.details.append(f"messages: {', '.join(half.key for half in halves[:MOST_NAMED])}")
     return case
 

@@ -86,11 +86,9 @@ class _Fold(HalvesFold):
             if gone:
                 case.details.append(f"the producer's connection ended before it decided {gone}")
             if not any(half.key in old for half in several):
-                case.confidence = Confidence.LIKELY
-                case.reason = "a producer that is still running may decide over another connection"
+                case.doubt("a producer that is still running may decide over another connection")
             elif all(half.key in unseen for half in several):
-                case.confidence = Confidence.LIKELY
-                case.reason = "no more packets were captured on the producer's connection"
+                case.doubt("no more packets were captured on the producer's connection")
             _settle(case, several, context)
             yield case
 

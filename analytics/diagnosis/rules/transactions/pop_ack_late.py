@@ -146,8 +146,10 @@ class _Fold(Fold):
                 group=self.key,
             ),
         )
-        case.confidence = Confidence.POSSIBLE
-        case.reason = "their invisible time is not known, and may be longer than the capture"
+        case.doubt(
+            "their invisible time is not known, and may be longer than the capture",
+            Confidence.POSSIBLE,
+        )
         return case
 
     def _case(self, late: list[_Ack], context: Context) -> Case:
@@ -172,8 +174,7 @@ class _Fold(Fold):
                 f"the proxy refused them with INVALID_RECEIPT_HANDLE ({INVALID_RECEIPT})"
             )
         else:
-            case.confidence = Confidence.LIKELY
-            case.reason = "the broker's clock is compared with that of the capture"
+            case.doubt("the broker's clock is compared with that of the capture")
             case.details.append(f"{count:,} of {len(self.acks):,} acknowledgements were late")
         if not topic:
             case.details.append(f"topics: {counted_names(topics)}")

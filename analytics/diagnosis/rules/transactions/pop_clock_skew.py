@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -13,9 +12,9 @@ from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...names import MAX_NAMED, counted_names
+from ...names import MAX_NAMED, Names, counted_names
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, duration, shown
+from ...problem import Case, ProblemSeverity, Subject, Tally, duration, shown
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 
 FEWEST: Final = 3
@@ -34,8 +33,8 @@ class _Fold(Fold):
         self.refused = Tally()
         self.others = 0
         """pops that the broker accepted"""
-        self.groups: Counter[str] = Counter()
-        self.topics: Counter[str] = Counter()
+        self.groups = Names()
+        self.topics = Names()
         self.endpoints: set[str] = set()
         self.behind: int | None = None
         """minimum ms by which the client's clock is behind that of the capture"""
@@ -52,9 +51,8 @@ class _Fold(Fold):
             behind = row.request_time // 1_000_000 - created
             self.behind = behind if self.behind is None else min(behind, self.behind)
         self.patience = max(self.patience, number_in(row.facts, SUSPEND_MS) or 0)
-        for counter, name in ((self.groups, row.group), (self.topics, row.topic)):
-            if name and (name in counter or len(counter) < MAX_NAMED):
-                counter[name] += 1
+        self.groups.note(row.group)
+        self.topics.note(row.topic)
         if len(self.endpoints) < MAX_NAMED:
             self.endpoints.add(row.client_address)
 
@@ -75,9 +73,8 @@ class _Fold(Fold):
             " through it",
             Subject(client=client, group=group),
         )
-        case.confidence = Confidence.CERTAIN if not self.others else Confidence.LIKELY
         if self.others:
-            case.reason = "some of its pops are accepted"
+            case.doubt("some of its pops are accepted")
         case.details.append(f"topics: {counted_names(self.topics)}")
         if self.patience:
             case.details.append(f"a pop may wait for {duration(self.patience * _MS)} (pollTime)")

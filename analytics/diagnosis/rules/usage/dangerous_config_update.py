@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -13,8 +12,8 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import joined_key, parts_of
-from ...names import MAX_NAMED, counted_names, times
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked
+from ...names import Names, counted_names, times
+from ...problem import Case, ProblemSeverity, Subject, Tally, asked
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 
 UPDATE_BROKER: Final = int(RequestCode.UPDATE_BROKER_CONFIG)
@@ -37,7 +36,7 @@ class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.tally = Tally()
-        self.settings: Counter[str] = Counter()
+        self.settings = Names()
         self.accepted = 0
         self.refused = 0
 
@@ -45,8 +44,7 @@ class _Fold(Fold):
         names = dangerous_of(row)
         self.tally.add(asked(row, f"{row.request_name} sets {', '.join(names)}"))
         for name in names:
-            if name in self.settings or len(self.settings) < MAX_NAMED:
-                self.settings[name] += 1
+            self.settings.note(name)
         if row.response_code == _SUCCESS:
             self.accepted += 1
         elif row.response_code is not None:
@@ -72,8 +70,7 @@ class _Fold(Fold):
         if not self.accepted:
             case.severity = ProblemSeverity.WARNING
             if self.refused < count:
-                case.confidence = Confidence.LIKELY
-                case.reason = "whether the server did it was not captured"
+                case.doubt("whether the server did it was not captured")
         case.details.append(f"requests by setting: {counted_names(self.settings)}")
         yield case
 

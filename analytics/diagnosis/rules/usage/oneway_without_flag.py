@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -10,7 +9,7 @@ from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
 from ...context import Context
-from ...names import MAX_NAMED, counted_names, only
+from ...names import MAX_NAMED, Names, counted_names, only
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
@@ -26,15 +25,13 @@ class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.tally = Tally()
-        self.groups: Counter[str] = Counter()
+        self.groups = Names()
         self.clients: set[str] = set()
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if not self.tally.add_late(time_of(row)):
             self.tally.add(asked(row, f"{row.request_name} without the oneway flag"))
-        group = row.group
-        if group and (group in self.groups or len(self.groups) < MAX_NAMED):
-            self.groups[group] += 1
+        self.groups.note(row.group)
         if len(self.clients) < MAX_NAMED:
             self.clients.add(row.client_address)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -13,7 +12,7 @@ from dissectors.remoting.topic_names import TRACE_TOPIC, is_trace_topic
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...names import MAX_NAMED, counted_names
+from ...names import Names, by_client, counted_names
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown
 from ...rule import DiagnosisRule, Exchanges, Fold
@@ -40,7 +39,7 @@ class _Fold(Fold):
         """a trace was stored, or may have been: it has no response"""
         self.unrouted, self.refused = Tally(), Tally()
         self.without_right = False
-        self.clients: Counter[str] = Counter()
+        self.clients = Names()
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         code = row.response_code
@@ -53,8 +52,7 @@ class _Fold(Fold):
         tally = self.unrouted if row.request_code == _ROUTE else self.refused
         tally.add(shown(row))
         self.without_right = self.without_right or reason_of(row.remark) is not None
-        if row.client_address in self.clients or len(self.clients) < MAX_NAMED:
-            self.clients[row.client_address] += 1
+        self.clients.note(row.client_address)
 
     def cases(self, context: Context) -> Iterable[Case]:
         if self.stored:
@@ -70,10 +68,7 @@ class _Fold(Fold):
             f"message traces to {self.key} are lost: {why}; messages are not affected",
             Subject(topic=self.key),
         )
-        clients = Counter[str]()
-        for endpoint, count in self.clients.items():
-            clients[context.client(endpoint)] += count
-        case.details.append(f"clients: {counted_names(clients)}")
+        case.details.append(f"clients: {counted_names(by_client(self.clients, context))}")
         if self.without_right:
             case.advice = _RIGHTS_ADVICE
         yield case

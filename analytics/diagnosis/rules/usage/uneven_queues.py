@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -14,9 +13,9 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import Add, Flow, flow_of
-from ...names import MAX_NAMED, counted_names, only
+from ...names import Names, counted_names, only
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked, place_of, time_of
+from ...problem import Case, ProblemSeverity, Subject, Tally, asked, place_of, time_of
 from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 from .traces import is_traced
@@ -59,7 +58,7 @@ class _Fold(Fold):
         super().__init__(key)
         self.queues: dict[_Queue, _Sends] = {}
         self.last = 0
-        self.groups: Counter[str] = Counter()
+        self.groups = Names()
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         self.adder_of(flow_of(row))((row,))
@@ -92,8 +91,8 @@ class _Fold(Fold):
                 counted += 1
                 if time > self.last:
                     self.last = time
-            if counted and group and (group in self.groups or len(self.groups) < MAX_NAMED):
-                self.groups[group] += counted
+            if counted:
+                self.groups.note(group, counted)
 
         return add
 
@@ -141,8 +140,7 @@ class _Fold(Fold):
         case.details.append(f"messages by queue: {by_queue}{' …' if len(counts) > 16 else ''}")
         case.details.append(f"producer groups: {counted_names(self.groups)}")
         if not known:
-            case.confidence = Confidence.LIKELY
-            case.reason = "no route says how many queues there are"
+            case.doubt("no route says how many queues there are")
         return case
 
 
