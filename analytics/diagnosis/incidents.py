@@ -97,14 +97,13 @@ def grouped(problems: list[Problem], rules: Mapping[str, DiagnosisRule]) -> list
     """Return the problems grouped by incident, numbered from 1."""
     by_weight = sorted(problems, key=_weight)
     parent: dict[int, Problem] = {}
-    of_causes: dict[frozenset[str], list[Problem]] = {}
+    causes_of: dict[str, list[Problem]] = {}
     of_all = [problem for problem in by_weight if rules[problem.rule].leads_to_all]
     for problem in by_weight:
         rule = rules[problem.rule]
-        causes = rule.consequence_of
-        if causes not in of_causes:
-            of_causes[causes] = [problem for problem in by_weight if problem.rule in causes]
-        for known in (of_causes[causes], of_all if rule.lasts is not None else []):
+        if rule.id not in causes_of:
+            causes_of[rule.id] = [one for one in by_weight if one.rule in rule.consequence_of]
+        for known in (causes_of[rule.id], of_all if rule.lasts is not None else []):
             cause = _cause_of(problem, known, rule, parent)
             if cause is not None:
                 parent[id(problem)] = cause

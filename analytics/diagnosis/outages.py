@@ -431,8 +431,8 @@ def _registering(row: ExchangeRecord) -> str | None:
     return None if address is None else host_of(address)
 
 
-UNANSWERED_REQUESTS: Final = Exchanges(key=_asked, statuses=frozenset((UNANSWERED,)))
-REGISTRATIONS: Final = Exchanges(key=_registering, requests=frozenset((REGISTER,)))
+UNANSWERED_REQUESTS: Final = Exchanges(key=_asked, statuses={UNANSWERED})
+REGISTRATIONS: Final = Exchanges(key=_registering, requests={REGISTER})
 LOSSES: Final = (UNANSWERED_REQUESTS, REGISTRATIONS)
 """Exchanges that `HostLosses` takes."""
 

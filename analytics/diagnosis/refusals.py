@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from copy import copy
 from functools import partial
 from typing import ClassVar, Final, NamedTuple, Self
@@ -44,13 +45,13 @@ CALL_REFUSALS: Final = frozenset(range(40_000, 60_001)) - {40_401, 40_404}
 
 
 def refused_with(
-    *remarks: str, codes: Iterable[ResponseCode], requests: frozenset[int] | None = None
+    *remarks: str, codes: Iterable[ResponseCode], requests: AbstractSet[int] | None = None
 ) -> tuple[Exchanges, ...]:
     """Return the exchanges of a rule: responses with a code and a remark with one of the texts.
 
     A proxy copies the remark into its gRPC response, with a code of its own.
     """
-    responses = frozenset(map(int, codes))
+    responses = frozenset(codes)
     taken = Exchanges(with_remark(*remarks, key=whole), requests, responses)
     if requests is not None and not requests & SENDS:
         return (taken,)

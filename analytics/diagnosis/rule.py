@@ -12,6 +12,7 @@ in `MODULES` of that family.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -99,24 +100,24 @@ class Fold:
         return ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Exchanges:
     """The exchanges that a rule takes, and their key; None: any."""
 
     key: Callable[[ExchangeRecord], str | None]
     """key of the state; None: the rule ignores this exchange"""
-    requests: frozenset[int] | None = None
+    requests: AbstractSet[int] | None = None
     """request codes"""
-    responses: frozenset[int] | None = None
+    responses: AbstractSet[int] | None = None
     """response codes; exchanges without a response are then ignored"""
-    statuses: frozenset[str] | None = None
+    statuses: AbstractSet[str] | None = None
     with_facts: bool = False
     """only exchanges with brokers or facts"""
     of_flow: bool = False
     """the key depends only on the `keys.Flow`, and is computed once per flow"""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DiagnosisRule:
     """The description and inputs of a rule."""
 
@@ -155,7 +156,7 @@ class DiagnosisRule:
     """effect on the counted messages; None: it counts something else"""
     limits: str = ""
     """what the rule cannot detect"""
-    needs: frozenset[Need] = frozenset()
+    needs: AbstractSet[Need] = frozenset()
     rests_on_absence: bool = False
     """concludes from missing traffic"""
     lasts: int | None = HOUR
@@ -163,7 +164,7 @@ class DiagnosisRule:
     program behavior, which lasts until someone changes it, so quiet does not end it"""
     found_by: str | None = None
     """id of the rule whose state reports its cases; None: its own"""
-    consequence_of: frozenset[str] = frozenset()
+    consequence_of: AbstractSet[str] = frozenset()
     """ids of rules whose problems can cause this one"""
     leads_to_all: bool = False
     """its problems can cause any problem that quiet ends and that has no other cause"""

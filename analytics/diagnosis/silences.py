@@ -305,30 +305,23 @@ def _answered_within(response_spans: list[tuple[int, int]], begin: int, end: int
 OF_CLIENTS: Final = (
     SENDS
     | FETCHES
-    | frozenset(
-        (
-            RequestCode.HEART_BEAT,
-            RequestCode.QUERY_CONSUMER_OFFSET,
-            RequestCode.UPDATE_CONSUMER_OFFSET,
-            RequestCode.GET_CONSUMER_LIST_BY_GROUP,
-            RequestCode.CONSUMER_SEND_MSG_BACK,
-            RequestCode.LOCK_BATCH_MQ,
-            RequestCode.GET_MAX_OFFSET,
-            RequestCode.GET_MIN_OFFSET,
-            RequestCode.QUERY_ASSIGNMENT,
-            RequestCode.ACK_MESSAGE,
-            RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
-        )
-    )
+    | {
+        RequestCode.HEART_BEAT,
+        RequestCode.QUERY_CONSUMER_OFFSET,
+        RequestCode.UPDATE_CONSUMER_OFFSET,
+        RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+        RequestCode.CONSUMER_SEND_MSG_BACK,
+        RequestCode.LOCK_BATCH_MQ,
+        RequestCode.GET_MAX_OFFSET,
+        RequestCode.GET_MIN_OFFSET,
+        RequestCode.QUERY_ASSIGNMENT,
+        RequestCode.ACK_MESSAGE,
+        RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+    }
 )
 """client requests; those of brokers and administrators may take longer"""
 WAITS: Final = (
-    Exchanges(
-        key=by_server,
-        requests=OF_CLIENTS,
-        statuses=frozenset((ANSWERED, UNANSWERED)),
-        of_flow=True,
-    ),
+    Exchanges(key=by_server, requests=OF_CLIENTS, statuses={ANSWERED, UNANSWERED}, of_flow=True),
 )
 """Exchanges that `ServerSilences` takes."""
 CONNECTIONS: Final = server_of

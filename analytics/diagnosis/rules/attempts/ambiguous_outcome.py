@@ -179,18 +179,16 @@ RULE = DiagnosisRule(
         "A later delivery does not count as evidence, because rows of pulls do not name their"
         " messages."
     ),
-    needs=frozenset((Need.SENDS, Need.CONNECTIONS)),
+    needs={Need.SENDS, Need.CONNECTIONS},
     rests_on_absence=True,
-    consequence_of=frozenset(
-        (
-            "send-timeout",
-            "call-given-up",
-            "broker-hung",
-            "packets-unacknowledged",
-            "idle-close",
-            "broker-gone",
-            "connection-cut",
-            "tls-mismatch",
-        )
-    ),
+    consequence_of={
+        "send-timeout",
+        "call-given-up",
+        "broker-hung",
+        "packets-unacknowledged",
+        "idle-close",
+        "broker-gone",
+        "connection-cut",
+        "tls-mismatch",
+    },
 )

@@ -109,7 +109,7 @@ RULE = DiagnosisRule(
         "The protocol does not show whether a send is asynchronous. Sends with a queue selector, or"
         " with retries set to 0, look the same."
     ),
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     rests_on_absence=True,
     consequence_of=BUSY
     | {

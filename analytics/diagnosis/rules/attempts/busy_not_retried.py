@@ -69,7 +69,7 @@ RULE = DiagnosisRule(
     messages=_key,
     references=("apache/rocketmq#5838", "apache/rocketmq#2542", "apache/rocketmq#5845"),
     limits="No version retries asynchronous sends after an error response.",
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     rests_on_absence=True,
     consequence_of=BUSY,
 )

@@ -57,7 +57,7 @@ RULE = DiagnosisRule(
     ),
     grpc=COVERED,
     fold=_Fold,
-    exchanges=(Exchanges(key=_key, statuses=frozenset((UNANSWERED,)), with_facts=True),),
+    exchanges=(Exchanges(key=_key, statuses={UNANSWERED}, with_facts=True),),
     limits="A program that cancels a call itself looks the same. Long polls are ignored.",
     consequence_of=NO_RESPONSE | BUSY | {"broker-slow-vs-network", "client-hung"},
 )

@@ -126,17 +126,15 @@ RULE = DiagnosisRule(
         "apache/rocketmq#9909",
         "apache/rocketmq#1192",
     ),
-    needs=frozenset((Need.SENDS,)),
-    consequence_of=frozenset(
-        (
-            "send-timeout",
-            "call-given-up",
-            "stored-not-durable",
-            "first-attempt-ate-the-budget",
-            "broker-hung",
-            "packets-unacknowledged",
-            "idle-close",
-            "broker-gone",
-        )
-    ),
+    needs={Need.SENDS},
+    consequence_of={
+        "send-timeout",
+        "call-given-up",
+        "stored-not-durable",
+        "first-attempt-ate-the-budget",
+        "broker-hung",
+        "packets-unacknowledged",
+        "idle-close",
+        "broker-gone",
+    },
 )

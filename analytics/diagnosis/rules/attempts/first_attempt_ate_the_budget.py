@@ -93,9 +93,13 @@ RULE = DiagnosisRule(
         "Sends to a chosen queue, and sends with retries set to 0, look the same: they are never"
         " retried."
     ),
-    needs=frozenset((Need.SENDS, Need.CONNECTIONS)),
+    needs={Need.SENDS, Need.CONNECTIONS},
     rests_on_absence=True,
-    consequence_of=frozenset(
-        ("send-timeout", "broker-hung", "packets-unacknowledged", "idle-close", "broker-gone")
-    ),
+    consequence_of={
+        "send-timeout",
+        "broker-hung",
+        "packets-unacknowledged",
+        "idle-close",
+        "broker-gone",
+    },
 )

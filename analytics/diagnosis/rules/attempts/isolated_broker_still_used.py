@@ -265,7 +265,7 @@ RULE = DiagnosisRule(
         "Needs numpy (rmqtool[report]). Nothing is reported without a failure or slow response, or"
         " if too few sends could have reached an isolated broker."
     ),
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     consequence_of=NO_RESPONSE | {"disk-full", "go-away"},
     lasts=None,
 )

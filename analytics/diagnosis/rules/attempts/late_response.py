@@ -100,16 +100,14 @@ RULE = DiagnosisRule(
     messages=_key,
     references=("apache/rocketmq#10575",),
     limits="If the client closed the connection, a later response may not be captured.",
-    needs=frozenset((Need.SENDS,)),
-    consequence_of=frozenset(
-        (
-            "broker-hung",
-            "packets-unacknowledged",
-            "idle-close",
-            "broker-slow",
-            "send-timeout",
-            "call-given-up",
-            "stored-not-durable",
-        )
-    ),
+    needs={Need.SENDS},
+    consequence_of={
+        "broker-hung",
+        "packets-unacknowledged",
+        "idle-close",
+        "broker-slow",
+        "send-timeout",
+        "call-given-up",
+        "stored-not-durable",
+    },
 )

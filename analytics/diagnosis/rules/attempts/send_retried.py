@@ -90,7 +90,7 @@ RULE = DiagnosisRule(
     fold=_Fold,
     messages=_key,
     limits="Retries by the application itself are new messages with other UNIQ_KEYs.",
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     consequence_of=NO_RESPONSE
     | BUSY
     | {

@@ -149,17 +149,15 @@ RULE = DiagnosisRule(
         "A send whose connection is still open when the capture ends is not counted. The timeout is"
         " inferred from the client's behavior; a single case may be a client that exited."
     ),
-    needs=frozenset((Need.SENDS, Need.CONNECTIONS)),
+    needs={Need.SENDS, Need.CONNECTIONS},
     rests_on_absence=True,
-    consequence_of=frozenset(
-        (
-            "broker-hung",
-            "packets-unacknowledged",
-            "idle-close",
-            "broker-gone",
-            "broker-slow",
-            "stored-not-durable",
-            "broker-slow-vs-network",
-        )
-    ),
+    consequence_of={
+        "broker-hung",
+        "packets-unacknowledged",
+        "idle-close",
+        "broker-gone",
+        "broker-slow",
+        "stored-not-durable",
+        "broker-slow-vs-network",
+    },
 )

@@ -201,7 +201,7 @@ RULE = DiagnosisRule(
         "A member outside the capture may have received the messages. The rule does not check"
         " whether the messages match the subscription."
     ),
-    needs=frozenset((Need.PULLS, Need.HEARTBEATS)),
+    needs={Need.PULLS, Need.HEARTBEATS},
     rests_on_absence=True,
     lasts=None,
 )

@@ -443,6 +443,6 @@ RULE = DiagnosisRule(
         " consumers, which store them when they want, are ignored. So are producers: they may have"
         " nothing to send."
     ),
-    needs=frozenset((Need.PULLS, Need.GROUPS, Need.CONNECTIONS)),
+    needs={Need.PULLS, Need.GROUPS, Need.CONNECTIONS},
     rests_on_absence=True,
 )

@@ -404,10 +404,10 @@ RULE = DiagnosisRule(
     impact=Impact.NOT_CONSUMED,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=_key, requests=FETCHES, statuses=frozenset(("answered",)), of_flow=True),
-        Exchanges(key=_key, requests=frozenset((COMMIT, CLAIM)), of_flow=True),
-        Exchanges(key=_key, requests=_ENDS, responses=frozenset((int(ResponseCode.SUCCESS),))),
-        Exchanges(key=_key_of_call, responses=frozenset((OK,))),
+        Exchanges(key=_key, requests=FETCHES, statuses={"answered"}, of_flow=True),
+        Exchanges(key=_key, requests={COMMIT, CLAIM}, of_flow=True),
+        Exchanges(key=_key, requests=_ENDS, responses={ResponseCode.SUCCESS}),
+        Exchanges(key=_key_of_call, responses={OK}),
     ),
     references=(
         "apache/rocketmq#6600",
@@ -421,17 +421,15 @@ RULE = DiagnosisRule(
         " pull. gRPC and POP show no offsets: if a client receives nothing more, its lag is not"
         " visible."
     ),
-    needs=frozenset((Need.PULLS,)),
-    consequence_of=frozenset(
-        (
-            "client-hung",
-            "offset-reset",
-            "rebalance-storm",
-            "reconsume-growth",
-            "inconsistent-subscription",
-            "cold-read-throttled",
-            "orderly-lock-lost",
-        )
-    ),
+    needs={Need.PULLS},
+    consequence_of={
+        "client-hung",
+        "offset-reset",
+        "rebalance-storm",
+        "reconsume-growth",
+        "inconsistent-subscription",
+        "cold-read-throttled",
+        "orderly-lock-lost",
+    },
     lasts=None,
 )

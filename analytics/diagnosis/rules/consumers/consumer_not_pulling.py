@@ -257,17 +257,12 @@ RULE = DiagnosisRule(
     grpc="`grpc-consumer-stuck` covers consumers that send no requests.",
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests=PULLS | frozenset((_COMMIT,)), of_flow=True),
-        Exchanges(
-            key=whole,
-            requests=SENDS,
-            responses=frozenset((int(ResponseCode.SUCCESS),)),
-            of_flow=True,
-        ),
+        Exchanges(key=whole, requests=PULLS | {_COMMIT}, of_flow=True),
+        Exchanges(key=whole, requests=SENDS, responses={ResponseCode.SUCCESS}, of_flow=True),
     ),
     limits="Queues without a captured pull, and POP consumers, which own no queues, are ignored.",
-    needs=frozenset((Need.PULLS, Need.GROUPS)),
+    needs={Need.PULLS, Need.GROUPS},
     rests_on_absence=True,
-    consequence_of=frozenset(("broker-gone", "broker-hung", "packets-unacknowledged")),
+    consequence_of={"broker-gone", "broker-hung", "packets-unacknowledged"},
     lasts=None,
 )

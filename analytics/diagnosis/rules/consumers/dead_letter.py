@@ -187,17 +187,10 @@ RULE = DiagnosisRule(
     impact=Impact.DEAD,
     fold=_Fold,
     exchanges=(
-        Exchanges(
-            key=_returned, requests=frozenset((SEND_BACK,)), responses=frozenset((_SUCCESS,))
-        ),
-        Exchanges(key=_forwarded, responses=frozenset((OK,)), with_facts=True),
-        Exchanges(key=_sent, requests=SENDS, responses=frozenset((_SUCCESS,)), of_flow=True),
-        Exchanges(
-            key=_sent_too_often,
-            requests=SENDS,
-            responses=frozenset((_SUCCESS,)),
-            with_facts=True,
-        ),
+        Exchanges(key=_returned, requests={SEND_BACK}, responses={_SUCCESS}),
+        Exchanges(key=_forwarded, responses={OK}, with_facts=True),
+        Exchanges(key=_sent, requests=SENDS, responses={_SUCCESS}, of_flow=True),
+        Exchanges(key=_sent_too_often, requests=SENDS, responses={_SUCCESS}, with_facts=True),
     ),
     references=("apache/rocketmq#2357", "apache/rocketmq-externals#255"),
     limits=(
@@ -205,6 +198,6 @@ RULE = DiagnosisRule(
         " capture. Returns before the capture are unknown, so there may be more. POP consumers do"
         " not return messages, so their dead letters are not visible."
     ),
-    needs=frozenset((Need.GROUPS,)),
-    consequence_of=frozenset(("reconsume-growth",)),
+    needs={Need.GROUPS},
+    consequence_of={"reconsume-growth"},
 )

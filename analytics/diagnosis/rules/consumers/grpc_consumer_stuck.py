@@ -296,6 +296,6 @@ RULE = DiagnosisRule(
         " start or end are not counted."
     ),
     rests_on_absence=True,
-    consequence_of=frozenset(("group-missing",)),
+    consequence_of={"group-missing"},
     lasts=None,
 )

@@ -196,8 +196,8 @@ RULE = DiagnosisRule(
     grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=named_group, requests=frozenset((_QUERY, _COMMIT))),
-        Exchanges(key=named_group, requests=PULLS, responses=frozenset((_SUCCESS,))),
+        Exchanges(key=named_group, requests={_QUERY, _COMMIT}),
+        Exchanges(key=named_group, requests=PULLS, responses={_SUCCESS}),
     ),
     references=(
         "apache/rocketmq#334",
@@ -213,6 +213,6 @@ RULE = DiagnosisRule(
         " messages are reported as info. Groups of pull consumers are ignored: their heartbeats do"
         " not say where they start."
     ),
-    needs=frozenset((Need.PULLS, Need.GROUPS, Need.HEARTBEATS)),
+    needs={Need.PULLS, Need.GROUPS, Need.HEARTBEATS},
     lasts=None,
 )

@@ -352,13 +352,9 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=SubscriptionFold,
     exchanges=(
-        Exchanges(key=whole, requests=frozenset((HEARTBEAT, STOPS))),
+        Exchanges(key=whole, requests={HEARTBEAT, STOPS}),
         Exchanges(key=_of_settings, with_facts=True),
-        Exchanges(
-            key=whole,
-            requests=FETCHES,
-            responses=frozenset((PARSE_FAILED, NOT_EXIST, NOT_LATEST)),
-        ),
+        Exchanges(key=whole, requests=FETCHES, responses={PARSE_FAILED, NOT_EXIST, NOT_LATEST}),
     ),
     connections=_of_clients,
     references=(
@@ -374,6 +370,6 @@ RULE = DiagnosisRule(
         "A 24 or 25 that a heartbeat fixes is normal, for example after a start, and not reported."
         " Pull consumers send their expression with each pull and are not compared."
     ),
-    needs=frozenset((Need.HEARTBEATS,)),
+    needs={Need.HEARTBEATS},
     lasts=None,
 )

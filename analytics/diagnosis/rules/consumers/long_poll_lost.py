@@ -142,6 +142,6 @@ RULE = DiagnosisRule(
         "Long polls of POP and gRPC are ignored: if one is lost, the client asks again after the"
         " time it chose."
     ),
-    needs=frozenset((Need.PULLS,)),
+    needs={Need.PULLS},
     rests_on_absence=True,
 )

@@ -229,18 +229,13 @@ RULE = DiagnosisRule(
     grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(
-        Exchanges(
-            key=whole,
-            requests=frozenset((_HEARTBEAT, _LIST)),
-            responses=frozenset((_SUCCESS,)),
-            of_flow=True,
-        ),
-        Exchanges(key=whole, requests=frozenset((_PULL,)) | _SHARING, of_flow=True),
+        Exchanges(key=whole, requests={_HEARTBEAT, _LIST}, responses={_SUCCESS}, of_flow=True),
+        Exchanges(key=whole, requests={_PULL} | _SHARING, of_flow=True),
     ),
     limits=(
         "Pull consumers (CONSUME_ACTIVELY) and groups without a captured heartbeat are ignored."
         " Intended standby consumers are reported, too."
     ),
-    needs=frozenset((Need.ROUTES, Need.HEARTBEATS, Need.GROUPS)),
+    needs={Need.ROUTES, Need.HEARTBEATS, Need.GROUPS},
     lasts=None,
 )

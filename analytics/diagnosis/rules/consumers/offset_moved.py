@@ -183,7 +183,7 @@ RULE = DiagnosisRule(
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,
-    exchanges=(Exchanges(key=_key, requests=FETCHES, responses=frozenset((MOVED,))),),
+    exchanges=(Exchanges(key=_key, requests=FETCHES, responses={MOVED}),),
     references=(
         "apache/rocketmq#7740",
         "apache/rocketmq#2181",
@@ -193,6 +193,6 @@ RULE = DiagnosisRule(
         "alibaba/rocketmq#512",
     ),
     limits="The capture does not show why the offset is wrong.",
-    needs=frozenset((Need.PULLS,)),
-    consequence_of=frozenset(("queue-truncated", "broker-name-twice")),
+    needs={Need.PULLS},
+    consequence_of={"queue-truncated", "broker-name-twice"},
 )

@@ -342,11 +342,11 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(
         Exchanges(key=_key, requests=RESETS, of_flow=True),
-        Exchanges(key=_key, requests=FETCHES, statuses=frozenset(("answered",)), of_flow=True),
+        Exchanges(key=_key, requests=FETCHES, statuses={"answered"}, of_flow=True),
     ),
     limits=(
         "Old tools reset a group without members by committing offsets (15), which looks like a"
         " consumer. Messages that do not match the subscription count as well."
     ),
-    needs=frozenset((Need.GROUPS,)),
+    needs={Need.GROUPS},
 )

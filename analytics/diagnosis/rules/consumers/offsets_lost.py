@@ -182,14 +182,14 @@ RULE = DiagnosisRule(
     impact=Impact.REDELIVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests=frozenset((_QUERY,)), responses=frozenset((_SUCCESS,))),
-        Exchanges(key=whole, requests=frozenset((_COMMIT,)) | RESETS),
+        Exchanges(key=whole, requests={_QUERY}, responses={_SUCCESS}),
+        Exchanges(key=whole, requests={_COMMIT} | RESETS),
     ),
     limits=(
         "Visible only if commits and queries went to the same address. Offsets committed by pulls"
         " are not compared. A reset that was not captured looks the same."
     ),
-    needs=frozenset((Need.GROUPS,)),
-    consequence_of=frozenset(("broker-gone",)),
+    needs={Need.GROUPS},
+    consequence_of={"broker-gone"},
     lasts=None,
 )

@@ -137,9 +137,7 @@ RULE = DiagnosisRule(
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,
-    exchanges=(
-        Exchanges(key=_group, requests=frozenset((LOCK,)), responses=frozenset((_SUCCESS,))),
-    ),
+    exchanges=(Exchanges(key=_group, requests={LOCK}, responses={_SUCCESS}),),
     references=(
         "apache/rocketmq-client-go#510",
         "apache/rocketmq-client-go#491",
@@ -152,8 +150,11 @@ RULE = DiagnosisRule(
         "The response does not show which queues were not locked, or which client holds them."
         " In-place retries of a failing message, which block its queue, are not visible in packets."
     ),
-    needs=frozenset((Need.GROUPS,)),
-    consequence_of=frozenset(
-        ("duplicate-client-id", "inconsistent-subscription", "rebalance-storm", "broker-gone")
-    ),
+    needs={Need.GROUPS},
+    consequence_of={
+        "duplicate-client-id",
+        "inconsistent-subscription",
+        "rebalance-storm",
+        "broker-gone",
+    },
 )

@@ -122,7 +122,7 @@ RULE = DiagnosisRule(
         "apache/rocketmq#9879",
     ),
     limits="Without a route in the capture, a slave's address is not recognized.",
-    needs=frozenset((Need.PULLS,)),
-    consequence_of=frozenset(("no-master", "broker-gone", "consumer-lag")),
+    needs={Need.PULLS},
+    consequence_of={"no-master", "broker-gone", "consumer-lag"},
     lasts=None,
 )

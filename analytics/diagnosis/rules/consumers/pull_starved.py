@@ -186,7 +186,7 @@ RULE = DiagnosisRule(
         Exchanges(
             key=named_group,
             requests=PULLS,
-            responses=frozenset((int(ResponseCode.SUCCESS), int(ResponseCode.PULL_NOT_FOUND))),
+            responses={ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND},
             with_facts=True,
             of_flow=True,
         ),
@@ -196,7 +196,7 @@ RULE = DiagnosisRule(
         "The store time of the first message of a pull is compared with the capture's clock. A"
         " wait is counted from the previous pull of the queue at the earliest."
     ),
-    needs=frozenset((Need.PULLS,)),
-    consequence_of=frozenset(("client-hung",)),
+    needs={Need.PULLS},
+    consequence_of={"client-hung"},
     lasts=None,
 )

@@ -190,11 +190,9 @@ RULE = DiagnosisRule(
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,
-    exchanges=(
-        Exchanges(key=named_group, requests=PULLS | frozenset((CLAIM, _LIST)), of_flow=True),
-    ),
+    exchanges=(Exchanges(key=named_group, requests=PULLS | {CLAIM, _LIST}, of_flow=True),),
     limits="Groups of pull consumers, which may assign queues manually, are ignored.",
-    needs=frozenset((Need.PULLS, Need.HEARTBEATS)),
-    consequence_of=frozenset(("duplicate-client-id", "inconsistent-subscription")),
+    needs={Need.PULLS, Need.HEARTBEATS},
+    consequence_of={"duplicate-client-id", "inconsistent-subscription"},
     lasts=None,
 )

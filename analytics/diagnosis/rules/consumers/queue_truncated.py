@@ -122,7 +122,7 @@ RULE = DiagnosisRule(
         " takes over with fewer messages has another address and is not compared. POP shows no"
         " offsets. Uses the state of consumer-lag."
     ),
-    needs=frozenset((Need.PULLS,)),
-    consequence_of=frozenset(("broker-gone",)),
+    needs={Need.PULLS},
+    consequence_of={"broker-gone"},
     lasts=None,
 )

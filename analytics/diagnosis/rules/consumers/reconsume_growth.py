@@ -176,10 +176,8 @@ RULE = DiagnosisRule(
     impact=Impact.REDELIVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(
-            key=named_group, requests=frozenset((SEND_BACK,)), responses=frozenset((_SUCCESS,))
-        ),
-        Exchanges(key=_of_call, responses=frozenset((OK,))),
+        Exchanges(key=named_group, requests={SEND_BACK}, responses={_SUCCESS}),
+        Exchanges(key=_of_call, responses={OK}),
     ),
     references=(
         "apache/rocketmq#2724",
@@ -195,5 +193,5 @@ RULE = DiagnosisRule(
         "Not visible for orderly and FIFO consumers, which retry in place, and for POP consumers"
         " without gRPC, which let the message become visible again."
     ),
-    needs=frozenset((Need.GROUPS,)),
+    needs={Need.GROUPS},
 )

@@ -163,8 +163,8 @@ RULE = DiagnosisRule(
     grpc="Evidence is a repeated pull of one offset. gRPC calls have no offset.",
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests=FETCHES, responses=frozenset((_SUCCESS,)), of_flow=True),
-        Exchanges(key=whole, requests=frozenset((_LEAVES,)), of_flow=True),
+        Exchanges(key=whole, requests=FETCHES, responses={_SUCCESS}, of_flow=True),
+        Exchanges(key=whole, requests={_LEAVES}, of_flow=True),
     ),
     connections=lambda row: WHOLE if row.commands and row.ended_by == tcp.CLIENT else None,
     references=("alibaba/rocketmq#87",),
@@ -172,5 +172,5 @@ RULE = DiagnosisRule(
         "The capture does not show why the client rejected the response. A client that crashes at a"
         " message and is started again looks the same."
     ),
-    needs=frozenset((Need.PULLS, Need.CONNECTIONS)),
+    needs={Need.PULLS, Need.CONNECTIONS},
 )

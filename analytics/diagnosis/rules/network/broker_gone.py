@@ -299,6 +299,6 @@ RULE = DiagnosisRule(
         "Not visible if no client is connected when the broker dies, or if a relay accepts"
         " connections on its behalf."
     ),
-    needs=frozenset((Need.CONNECTIONS,)),
-    consequence_of=frozenset(("go-away",)),
+    needs={Need.CONNECTIONS},
+    consequence_of={"go-away"},
 )

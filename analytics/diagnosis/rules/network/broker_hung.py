@@ -192,10 +192,8 @@ RULE = DiagnosisRule(
         "Silence is visible only while requests are pending: it may have started earlier and lasted"
         " longer. Long polls, which wait on purpose, do not show it."
     ),
-    needs=frozenset((Need.CONNECTIONS,)),
+    needs={Need.CONNECTIONS},
     rests_on_absence=True,
-    consequence_of=frozenset(
-        ("broker-gone", "page-cache-busy", "packets-unacknowledged", "fault-injected")
-    ),
+    consequence_of={"broker-gone", "page-cache-busy", "packets-unacknowledged", "fault-injected"},
     follows_within=AT_ONCE,
 )

@@ -203,12 +203,7 @@ RULE = DiagnosisRule(
     grpc="`call-slow` is this rule for proxies.",
     fold=SlowSends,
     exchanges=(
-        Exchanges(
-            key=by_server,
-            requests=SENDS,
-            responses=frozenset((int(ResponseCode.SUCCESS),)),
-            of_flow=True,
-        ),
+        Exchanges(key=by_server, requests=SENDS, responses={ResponseCode.SUCCESS}, of_flow=True),
     ),
     connections=server_of,
     limits=(
@@ -216,16 +211,14 @@ RULE = DiagnosisRule(
         " time. So is a send during which packets were lost on its connection. A broker that is"
         " always slow counts as normal."
     ),
-    needs=frozenset((Need.SENDS,)),
-    consequence_of=frozenset(
-        (
-            "broker-hung",
-            "fault-injected",
-            "packets-unacknowledged",
-            "broker-gone",
-            "broker-slow-vs-network",
-            "send-queue-timeout",
-            "page-cache-busy",
-        )
-    ),
+    needs={Need.SENDS},
+    consequence_of={
+        "broker-hung",
+        "fault-injected",
+        "packets-unacknowledged",
+        "broker-gone",
+        "broker-slow-vs-network",
+        "send-queue-timeout",
+        "page-cache-busy",
+    },
 )

@@ -188,7 +188,7 @@ RULE = DiagnosisRule(
         " named. A long network path loses nothing and also delays the handshake, so it is not"
         " reported. Packets that were captured twice are not counted."
     ),
-    needs=frozenset((Need.CONNECTIONS,)),
+    needs={Need.CONNECTIONS},
     lasts=None,
-    consequence_of=frozenset(("broker-hung", "packets-unacknowledged")),
+    consequence_of={"broker-hung", "packets-unacknowledged"},
 )

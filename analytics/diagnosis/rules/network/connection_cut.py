@@ -98,7 +98,7 @@ RULE = DiagnosisRule(
     exchanges=LOSSES,
     connections=host_of_server,
     takes_pending=True,
-    needs=frozenset((Need.CONNECTIONS,)),
+    needs={Need.CONNECTIONS},
     rests_on_absence=True,
-    consequence_of=frozenset(("idle-close",)),
+    consequence_of={"idle-close"},
 )

@@ -106,6 +106,6 @@ RULE = DiagnosisRule(
         "TLS of other programs is excluded by port. Certificates of TLS 1.3 are encrypted, too;"
         " names are those that clients request (SNI)."
     ),
-    needs=frozenset((Need.CONNECTIONS,)),
+    needs={Need.CONNECTIONS},
     lasts=None,
 )

@@ -124,6 +124,6 @@ RULE = DiagnosisRule(
     fold=_Fold,
     connections=_key,
     references=("apache/rocketmq#8086", "apache/rocketmq#2015"),
-    needs=frozenset((Need.CONNECTIONS,)),
+    needs={Need.CONNECTIONS},
     lasts=None,
 )

@@ -90,7 +90,7 @@ RULE = DiagnosisRule(
     connections=_key,
     references=("apache/rocketmq#8086",),
     limits="Lengths are not checked if bytes are missing in the capture.",
-    needs=frozenset((Need.CONNECTIONS,)),
-    consequence_of=frozenset(("oversize-message",)),
+    needs={Need.CONNECTIONS},
+    consequence_of={"oversize-message"},
     lasts=None,
 )

@@ -59,6 +59,6 @@ RULE = DiagnosisRule(
     ),
     grpc="GOAWAY of HTTP/2 also ends idle connections. `broker-gone` covers proxies that stop.",
     fold=_Fold,
-    exchanges=(Exchanges(key=by_server, responses=frozenset((int(ResponseCode.GO_AWAY),))),),
+    exchanges=(Exchanges(key=by_server, responses={ResponseCode.GO_AWAY}),),
     references=("apache/rocketmq#7330", "apache/rocketmq#8599"),
 )

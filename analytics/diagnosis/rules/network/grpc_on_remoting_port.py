@@ -105,6 +105,6 @@ RULE = DiagnosisRule(
     connections=_key,
     references=("apache/rocketmq-clients#281", "apache/rocketmq#6015"),
     limits="Browsers and health checks that use HTTP/2 look the same.",
-    needs=frozenset((Need.CONNECTIONS,)),
+    needs={Need.CONNECTIONS},
     lasts=None,
 )

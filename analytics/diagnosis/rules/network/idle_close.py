@@ -156,9 +156,9 @@ RULE = DiagnosisRule(
     ),
     grpc=COVERED,
     fold=_Fold,
-    exchanges=(Exchanges(key=by_server, statuses=frozenset((UNANSWERED,))),),
+    exchanges=(Exchanges(key=by_server, statuses={UNANSWERED}),),
     connections=server_of,
     references=("apache/rocketmq#3889", "alibaba/rocketmq#186"),
     limits="A close that affects no request is normal and not reported.",
-    needs=frozenset((Need.CONNECTIONS,)),
+    needs={Need.CONNECTIONS},
 )

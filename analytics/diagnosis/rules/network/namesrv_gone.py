@@ -93,5 +93,5 @@ RULE = DiagnosisRule(
         "A NameServer for which only failed connection attempts are captured is not recognized as"
         " one."
     ),
-    needs=frozenset((Need.CONNECTIONS,)),
+    needs={Need.CONNECTIONS},
 )

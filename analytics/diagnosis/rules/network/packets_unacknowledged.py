@@ -290,7 +290,7 @@ RULE = DiagnosisRule(
     ),
     grpc=COVERED,
     fold=_Fold,
-    exchanges=(Exchanges(key=by_server, statuses=frozenset((ANSWERED,)), of_flow=True),),
+    exchanges=(Exchanges(key=by_server, statuses={ANSWERED}, of_flow=True),),
     connections=_key,
     takes_pending=True,
     quiet_ends=False,
@@ -299,6 +299,6 @@ RULE = DiagnosisRule(
         " first retransmission, 200 ms or more after the packet itself. An unused connection shows"
         " nothing."
     ),
-    needs=frozenset((Need.CONNECTIONS,)),
-    consequence_of=frozenset(("broker-gone", "namesrv-gone")),
+    needs={Need.CONNECTIONS},
+    consequence_of={"broker-gone", "namesrv-gone"},
 )

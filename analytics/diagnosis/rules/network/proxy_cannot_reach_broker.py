@@ -109,5 +109,5 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(Exchanges(key=_key, responses=CALL_REFUSALS),),
     limits="If a send got no response, it is unknown whether its message was stored.",
-    consequence_of=frozenset(("broker-gone", "broker-hung", "packets-unacknowledged")),
+    consequence_of={"broker-gone", "broker-hung", "packets-unacknowledged"},
 )

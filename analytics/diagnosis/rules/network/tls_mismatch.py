@@ -218,7 +218,7 @@ RULE = DiagnosisRule(
     ),
     grpc=COVERED,
     fold=_Fold,
-    exchanges=(Exchanges(key=by_server, statuses=frozenset((UNANSWERED,))),),
+    exchanges=(Exchanges(key=by_server, statuses={UNANSWERED}),),
     connections=_key,
     takes_pending=True,
     references=(
@@ -231,6 +231,6 @@ RULE = DiagnosisRule(
         "TLS 1.3 encrypts alerts and certificates after the ServerHello: they are visible only with"
         " --tls-keylog."
     ),
-    needs=frozenset((Need.CONNECTIONS, Need.HANDSHAKES)),
+    needs={Need.CONNECTIONS, Need.HANDSHAKES},
     lasts=None,
 )

@@ -110,7 +110,7 @@ RULE = DiagnosisRule(
     takes_pending=True,
     references=("apache/rocketmq#568", "apache/rocketmq#1510", "apache/rocketmq#3889"),
     limits="A route, a registration, or a request must name the broker's address.",
-    needs=frozenset((Need.CONNECTIONS, Need.HANDSHAKES)),
-    consequence_of=frozenset(("broker-gone",)),
+    needs={Need.CONNECTIONS, Need.HANDSHAKES},
+    consequence_of={"broker-gone"},
     lasts=None,
 )

@@ -309,8 +309,8 @@ RULE = DiagnosisRule(
     exchanges=(
         Exchanges(
             key=whole,
-            requests=frozenset((int(RequestCode.GET_ROUTEINFO_BY_TOPIC),)),
-            responses=frozenset((int(ResponseCode.SUCCESS),)),
+            requests={RequestCode.GET_ROUTEINFO_BY_TOPIC},
+            responses={ResponseCode.SUCCESS},
             of_flow=True,
         ),
     ),
@@ -333,6 +333,6 @@ RULE = DiagnosisRule(
         " clients use broker addresses that no route names (behind NAT, or in anonymized captures),"
         " an address without a captured connect is not reported."
     ),
-    needs=frozenset((Need.ROUTES, Need.CONNECTIONS)),
+    needs={Need.ROUTES, Need.CONNECTIONS},
     lasts=None,
 )

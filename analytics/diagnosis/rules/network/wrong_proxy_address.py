@@ -194,7 +194,7 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=_key, responses=frozenset((OK,)), with_facts=True),
+        Exchanges(key=_key, responses={OK}, with_facts=True),
         Exchanges(key=_next_key, with_facts=True),
     ),
     connections=lambda row: WHOLE if _failed(row) or row.server_bytes else None,
@@ -206,6 +206,6 @@ RULE = DiagnosisRule(
         "itboon/rocketmq-helm#31",
     ),
     limits="A connect to a loopback address never reaches the network, so it is not captured.",
-    needs=frozenset((Need.CONNECTIONS,)),
+    needs={Need.CONNECTIONS},
     lasts=None,
 )

@@ -47,5 +47,5 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=refused_with(MARK, codes=(ResponseCode.SYSTEM_ERROR,)),
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
 )

@@ -52,9 +52,9 @@ RULE = DiagnosisRule(
         Exchanges(
             key=with_remark(MARK, key=by_group),
             requests=FETCHES,
-            responses=frozenset((int(ResponseCode.SYSTEM_BUSY),)),
+            responses={ResponseCode.SYSTEM_BUSY},
         ),
     ),
-    needs=frozenset((Need.PULLS,)),
-    consequence_of=frozenset(("consumer-lag",)),
+    needs={Need.PULLS},
+    consequence_of={"consumer-lag"},
 )

@@ -125,5 +125,5 @@ RULE = DiagnosisRule(
         "Only the percentages in the remark distinguish a full disk from a store that was shut"
         " down."
     ),
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
 )

@@ -117,7 +117,7 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests=SENDS, responses=frozenset((_DISK, _NO_SLAVE, _SLAVE))),
+        Exchanges(key=whole, requests=SENDS, responses={_DISK, _NO_SLAVE, _SLAVE}),
         Exchanges(key=whole_of_sends, responses=frozenset(_BY_CALL)),
     ),
     references=(
@@ -128,6 +128,6 @@ RULE = DiagnosisRule(
         "apache/rocketmq#5657",
         "alibaba/rocketmq#246",
     ),
-    needs=frozenset((Need.SENDS,)),
-    consequence_of=frozenset(("broker-gone", "broker-hung", "packets-unacknowledged")),
+    needs={Need.SENDS},
+    consequence_of={"broker-gone", "broker-hung", "packets-unacknowledged"},
 )

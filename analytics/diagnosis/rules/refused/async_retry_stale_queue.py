@@ -171,15 +171,13 @@ RULE = DiagnosisRule(
     exchanges=(Exchanges(key=with_remark(MARK, key=by_topic), requests=SENDS, responses=_CODES),),
     messages=lambda message: message.attempts[0].send.topic or "" if stale_rows(message) else None,
     references=("apache/rocketmq#1497",),
-    needs=frozenset((Need.SENDS,)),
-    consequence_of=frozenset(
-        (
-            "send-timeout",
-            "broker-gone",
-            "broker-hung",
-            "broker-name-twice",
-            "packets-unacknowledged",
-            "queues-reduced",
-        )
-    ),
+    needs={Need.SENDS},
+    consequence_of={
+        "send-timeout",
+        "broker-gone",
+        "broker-hung",
+        "broker-name-twice",
+        "packets-unacknowledged",
+        "queues-reduced",
+    },
 )

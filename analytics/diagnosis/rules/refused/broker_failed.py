@@ -103,7 +103,7 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=_key, responses=frozenset((int(ResponseCode.SYSTEM_ERROR),))),
+        Exchanges(key=_key, responses={ResponseCode.SYSTEM_ERROR}),
         Exchanges(key=_key_of_call, responses=CALL_REFUSALS),
     ),
     limits=(

@@ -96,12 +96,10 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(
-            key=_key, requests=frozenset((int(RequestCode.END_TRANSACTION),)), responses=_CODES
-        ),
+        Exchanges(key=_key, requests={RequestCode.END_TRANSACTION}, responses=_CODES),
         Exchanges(key=_key_of_call, responses=CALL_REFUSALS),
     ),
     references=("apache/rocketmq#1517",),
     limits="Java producers and proxies end transactions oneway, so a refusal has no response.",
-    needs=frozenset((Need.TRANSACTIONS,)),
+    needs={Need.TRANSACTIONS},
 )

@@ -135,16 +135,16 @@ RULE = DiagnosisRule(
     grpc="Heartbeats of gRPC are not JSON.",
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests=frozenset((_BEAT,)), with_facts=True, of_flow=True),
+        Exchanges(key=whole, requests={_BEAT}, with_facts=True, of_flow=True),
         Exchanges(key=whole, requests=FETCHES, responses=_SERVED, of_flow=True),
         Exchanges(
             key=lambda row: WHOLE if row.request_code in FETCHES else None,
             requests=FETCHES,
-            responses=frozenset((_UNKNOWN_GROUP,)),
+            responses={_UNKNOWN_GROUP},
             of_flow=True,
         ),
     ),
     limits="If a producer's heartbeat is ignored, a capture shows no consequence.",
-    needs=frozenset((Need.HEARTBEATS,)),
+    needs={Need.HEARTBEATS},
     lasts=None,
 )

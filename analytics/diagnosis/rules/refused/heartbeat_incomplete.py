@@ -159,13 +159,13 @@ RULE = DiagnosisRule(
     grpc="gRPC clients have no such heartbeats: their proxy keeps the subscriptions.",
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests=frozenset((_BEAT,)), with_facts=True, of_flow=True),
-        Exchanges(key=whole, requests=FETCHES, responses=frozenset((_UNKNOWN,)), of_flow=True),
+        Exchanges(key=whole, requests={_BEAT}, with_facts=True, of_flow=True),
+        Exchanges(key=whole, requests=FETCHES, responses={_UNKNOWN}, of_flow=True),
     ),
     limits=(
         "If the first heartbeats of a connection were not captured, the rule uses the captured"
         " ones."
     ),
-    needs=frozenset((Need.HEARTBEATS,)),
-    consequence_of=frozenset(("broker-gone", "no-master")),
+    needs={Need.HEARTBEATS},
+    consequence_of={"broker-gone", "no-master"},
 )

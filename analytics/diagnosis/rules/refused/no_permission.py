@@ -278,18 +278,10 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=_refused, responses=frozenset((int(ResponseCode.NO_PERMISSION),))),
+        Exchanges(key=_refused, responses={ResponseCode.NO_PERMISSION}),
         Exchanges(key=_refused_call, responses=CALL_REFUSALS),
-        Exchanges(
-            key=_route,
-            requests=frozenset((ROUTE,)),
-            responses=frozenset((int(ResponseCode.SUCCESS),)),
-        ),
-        Exchanges(
-            key=whole,
-            requests=frozenset((CHANGE,)),
-            responses=frozenset((int(ResponseCode.SUCCESS),)),
-        ),
+        Exchanges(key=_route, requests={ROUTE}, responses={ResponseCode.SUCCESS}),
+        Exchanges(key=whole, requests={CHANGE}, responses={ResponseCode.SUCCESS}),
     ),
     references=(
         "apache/rocketmq#4109",
@@ -297,6 +289,6 @@ RULE = DiagnosisRule(
         "apache/rocketmq#7149",
         "apache/rocketmq#6466",
     ),
-    consequence_of=frozenset(("no-master",)),
+    consequence_of={"no-master"},
     lasts=None,
 )

@@ -44,7 +44,5 @@ RULE = DiagnosisRule(
     ),
     grpc=PROXY_CHOOSES,
     fold=_Fold,
-    exchanges=(
-        Exchanges(key=by_topic, responses=frozenset((int(ResponseCode.NOT_LEADER_FOR_QUEUE),))),
-    ),
+    exchanges=(Exchanges(key=by_topic, responses={ResponseCode.NOT_LEADER_FOR_QUEUE}),),
 )

@@ -173,6 +173,6 @@ RULE = DiagnosisRule(
         "alibaba/canal#3845",
         "alibaba/canal#1617",
     ),
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     lasts=None,
 )

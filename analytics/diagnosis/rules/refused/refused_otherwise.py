@@ -24,33 +24,29 @@ CALLS: Final = "call-refused"
 _REQUESTS: Final = (
     SENDS
     | FETCHES
-    | frozenset(
-        (
-            RequestCode.HEART_BEAT,
-            RequestCode.UPDATE_CONSUMER_OFFSET,
-            RequestCode.CONSUMER_SEND_MSG_BACK,
-            RequestCode.LOCK_BATCH_MQ,
-            RequestCode.END_TRANSACTION,
-            RequestCode.ACK_MESSAGE,
-            RequestCode.BATCH_ACK_MESSAGE,
-            RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
-            RequestCode.RECALL_MESSAGE,
-        )
-    )
+    | {
+        RequestCode.HEART_BEAT,
+        RequestCode.UPDATE_CONSUMER_OFFSET,
+        RequestCode.CONSUMER_SEND_MSG_BACK,
+        RequestCode.LOCK_BATCH_MQ,
+        RequestCode.END_TRANSACTION,
+        RequestCode.ACK_MESSAGE,
+        RequestCode.BATCH_ACK_MESSAGE,
+        RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+        RequestCode.RECALL_MESSAGE,
+    }
 )
 """regular requests of clients; administrators see the response themselves"""
-_NO_REFUSALS: Final = STORED | frozenset(
-    (
-        ResponseCode.PULL_NOT_FOUND,
-        ResponseCode.PULL_RETRY_IMMEDIATELY,
-        ResponseCode.PULL_OFFSET_MOVED,
-        ResponseCode.SUBSCRIPTION_NOT_EXIST,
-        ResponseCode.SUBSCRIPTION_NOT_LATEST,
-        ResponseCode.NO_MESSAGE,
-        ResponseCode.POLLING_FULL,
-        ResponseCode.POLLING_TIMEOUT,
-    )
-)
+_NO_REFUSALS: Final = STORED | {
+    ResponseCode.PULL_NOT_FOUND,
+    ResponseCode.PULL_RETRY_IMMEDIATELY,
+    ResponseCode.PULL_OFFSET_MOVED,
+    ResponseCode.SUBSCRIPTION_NOT_EXIST,
+    ResponseCode.SUBSCRIPTION_NOT_LATEST,
+    ResponseCode.NO_MESSAGE,
+    ResponseCode.POLLING_FULL,
+    ResponseCode.POLLING_TIMEOUT,
+}
 """responses that only report a state"""
 LARGEST: Final = 10_000
 """upper bound of response codes"""

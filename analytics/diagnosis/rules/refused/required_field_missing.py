@@ -115,7 +115,7 @@ RULE = DiagnosisRule(
     ),
     grpc=BEHIND_PROXY,
     fold=_Fold,
-    exchanges=(Exchanges(key=_key, responses=frozenset((int(ResponseCode.SYSTEM_ERROR),))),),
+    exchanges=(Exchanges(key=_key, responses={ResponseCode.SYSTEM_ERROR}),),
     limits="Missing fields without a column are seen only if the server names them.",
     lasts=None,
 )

@@ -73,9 +73,9 @@ RULE = DiagnosisRule(
     exchanges=(
         Exchanges(
             key=_key,
-            requests=frozenset((int(RequestCode.CONSUMER_SEND_MSG_BACK),)),
-            responses=frozenset((int(ResponseCode.SYSTEM_ERROR),)),
+            requests={RequestCode.CONSUMER_SEND_MSG_BACK},
+            responses={ResponseCode.SYSTEM_ERROR},
         ),
     ),
-    needs=frozenset((Need.GROUPS,)),
+    needs={Need.GROUPS},
 )

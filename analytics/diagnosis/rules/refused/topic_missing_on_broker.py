@@ -20,15 +20,13 @@ from ...topics import is_own_topic
 _REQUESTS: Final = (
     SENDS
     | FETCHES
-    | frozenset(
-        (
-            int(RequestCode.ACK_MESSAGE),
-            int(RequestCode.BATCH_ACK_MESSAGE),
-            int(RequestCode.CHANGE_MESSAGE_INVISIBLETIME),
-            int(RequestCode.NOTIFICATION),
-            int(RequestCode.PEEK_MESSAGE),
-        )
-    )
+    | {
+        RequestCode.ACK_MESSAGE,
+        RequestCode.BATCH_ACK_MESSAGE,
+        RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+        RequestCode.NOTIFICATION,
+        RequestCode.PEEK_MESSAGE,
+    }
 )
 """client requests for a topic; administrators see the response themselves"""
 _MARK: Final = "not exist, apply first please"
@@ -104,14 +102,10 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(
-            key=_key,
-            requests=_REQUESTS,
-            responses=frozenset((int(ResponseCode.TOPIC_NOT_EXIST),)),
-        ),
+        Exchanges(key=_key, requests=_REQUESTS, responses={ResponseCode.TOPIC_NOT_EXIST}),
         Exchanges(key=_key_of_call, responses=CALL_REFUSALS),
     ),
     references=("apache/rocketmq#2042", "apache/rocketmq#2090"),
-    consequence_of=frozenset(("inconsistent-route", "broker-name-twice", "topic-deleted")),
+    consequence_of={"inconsistent-route", "broker-name-twice", "topic-deleted"},
     lasts=None,
 )

@@ -109,9 +109,7 @@ RULE = DiagnosisRule(
     ),
     grpc=REFUSED_CALL,
     fold=_Fold,
-    exchanges=(
-        Exchanges(key=_key, responses=frozenset((int(ResponseCode.REQUEST_CODE_NOT_SUPPORTED),))),
-    ),
+    exchanges=(Exchanges(key=_key, responses={ResponseCode.REQUEST_CODE_NOT_SUPPORTED}),),
     references=(
         "apache/rocketmq-dashboard#402",
         "apache/rocketmq-dashboard#172",

@@ -236,18 +236,13 @@ RULE = DiagnosisRule(
     grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests=frozenset((_REGISTER,)), of_flow=True),
-        Exchanges(
-            key=whole,
-            requests=frozenset((_ROUTE,)),
-            responses=frozenset((_SUCCESS,)),
-            of_flow=True,
-        ),
+        Exchanges(key=whole, requests={_REGISTER}, of_flow=True),
+        Exchanges(key=whole, requests={_ROUTE}, responses={_SUCCESS}, of_flow=True),
     ),
     limits=(
         "Visible only if both the registrations of the brokers and the route requests of clients"
         " were captured."
     ),
-    needs=frozenset((Need.ROUTES,)),
+    needs={Need.ROUTES},
     lasts=None,
 )

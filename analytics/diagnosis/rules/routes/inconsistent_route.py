@@ -264,17 +264,8 @@ RULE = DiagnosisRule(
     grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(
-        Exchanges(
-            key=_key,
-            requests=frozenset((_ROUTE_REQUEST,)),
-            responses=frozenset((_SUCCESS, _MISSING)),
-        ),
-        Exchanges(
-            key=whole,
-            requests=frozenset((_HEARTBEAT,)),
-            responses=frozenset((_SUCCESS,)),
-            of_flow=True,
-        ),
+        Exchanges(key=_key, requests={_ROUTE_REQUEST}, responses={_SUCCESS, _MISSING}),
+        Exchanges(key=whole, requests={_HEARTBEAT}, responses={_SUCCESS}, of_flow=True),
     ),
     references=(
         "apache/rocketmq-operator#227",
@@ -286,6 +277,6 @@ RULE = DiagnosisRule(
         " zone. Routes from a proxy are ignored, and so are NameServers that each have a live"
         " master of the same name: they belong to two clusters."
     ),
-    needs=frozenset((Need.ROUTES,)),
+    needs={Need.ROUTES},
     lasts=None,
 )

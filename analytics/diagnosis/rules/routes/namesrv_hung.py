@@ -154,7 +154,7 @@ RULE = DiagnosisRule(
         Exchanges(
             key=by_server,
             requests=_ROUTE | _OF_BROKERS,
-            statuses=frozenset((ANSWERED, UNANSWERED)),
+            statuses={ANSWERED, UNANSWERED},
             of_flow=True,
         ),
     ),
@@ -162,6 +162,6 @@ RULE = DiagnosisRule(
     takes_pending=True,
     quiet_ends=False,
     limits="Silence is visible only while route requests are pending.",
-    needs=frozenset((Need.CONNECTIONS,)),
+    needs={Need.CONNECTIONS},
     rests_on_absence=True,
 )

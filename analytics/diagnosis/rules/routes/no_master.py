@@ -314,13 +314,13 @@ RULE = DiagnosisRule(
     grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=_route, requests=frozenset((_ROUTE,)), responses=frozenset((_SUCCESS,))),
+        Exchanges(key=_route, requests={_ROUTE}, responses={_SUCCESS}),
         Exchanges(
             key=_sent_back,
-            requests=frozenset((int(RequestCode.CONSUMER_SEND_MSG_BACK),)),
-            responses=frozenset((int(ResponseCode.SYSTEM_ERROR),)),
+            requests={RequestCode.CONSUMER_SEND_MSG_BACK},
+            responses={ResponseCode.SYSTEM_ERROR},
         ),
     ),
-    needs=frozenset((Need.ROUTES,)),
-    consequence_of=frozenset(("broker-gone", "broker-name-twice")),
+    needs={Need.ROUTES},
+    consequence_of={"broker-gone", "broker-name-twice"},
 )

@@ -322,24 +322,18 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(
-            key=whole,
-            requests=frozenset((_ROUTE,)),
-            responses=frozenset((_MISSING, _SUCCESS)),
-        ),
-        Exchanges(key=whole, requests=frozenset((_REGISTER,)), responses=frozenset((_SUCCESS,))),
+        Exchanges(key=whole, requests={_ROUTE}, responses={_MISSING, _SUCCESS}),
+        Exchanges(key=whole, requests={_REGISTER}, responses={_SUCCESS}),
         Exchanges(
             key=lambda row: whole(row) if row.topic == DEFAULT_TOPIC else None,
-            requests=frozenset((_ROUTE,)),
-            statuses=frozenset((UNANSWERED,)),
+            requests={_ROUTE},
+            statuses={UNANSWERED},
         ),
         Exchanges(
-            key=lambda row: whole(row) if row.topic else None,
-            responses=frozenset((CODES["TOPIC_NOT_FOUND"],)),
+            key=lambda row: whole(row) if row.topic else None, responses={CODES["TOPIC_NOT_FOUND"]}
         ),
         Exchanges(
-            key=lambda row: whole(row) if row.request_name in _ROUTE_CALLS else None,
-            responses=frozenset((OK,)),
+            key=lambda row: whole(row) if row.request_name in _ROUTE_CALLS else None, responses={OK}
         ),
     ),
     references=(
@@ -354,17 +348,15 @@ RULE = DiagnosisRule(
         "A topic that is requested once without a route is not reported: a tool may have asked for"
         " it, or it may be created next. RocketMQ's own topics are ignored."
     ),
-    needs=frozenset((Need.ROUTES,)),
+    needs={Need.ROUTES},
     rests_on_absence=True,
-    consequence_of=frozenset(
-        (
-            "broker-gone",
-            "namesrv-gone",
-            "namesrv-hung",
-            "inconsistent-route",
-            "proxy-cannot-reach-broker",
-            "topic-deleted",
-        )
-    ),
+    consequence_of={
+        "broker-gone",
+        "namesrv-gone",
+        "namesrv-hung",
+        "inconsistent-route",
+        "proxy-cannot-reach-broker",
+        "topic-deleted",
+    },
     lasts=None,
 )

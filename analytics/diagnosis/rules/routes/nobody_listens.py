@@ -245,7 +245,7 @@ RULE = DiagnosisRule(
         "Other ports on hosts without RocketMQ traffic are reported only if they are used in place"
         " of a NameServer."
     ),
-    needs=frozenset((Need.CONNECTIONS,)),
-    consequence_of=frozenset(("wrong-proxy-address",)),
+    needs={Need.CONNECTIONS},
+    consequence_of={"wrong-proxy-address"},
     lasts=None,
 )

@@ -238,8 +238,8 @@ RULE = DiagnosisRule(
     exchanges=(
         Exchanges(
             key=_topic,
-            requests=frozenset((_ROUTE,)),
-            responses=frozenset((int(ResponseCode.SUCCESS),)),
+            requests={_ROUTE},
+            responses={ResponseCode.SUCCESS},
             with_facts=True,
             of_flow=True,
         ),
@@ -254,5 +254,5 @@ RULE = DiagnosisRule(
         " anymore."
     ),
     lasts=None,
-    needs=frozenset((Need.ROUTES,)),
+    needs={Need.ROUTES},
 )

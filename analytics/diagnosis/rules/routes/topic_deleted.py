@@ -107,5 +107,5 @@ RULE = DiagnosisRule(
         Exchanges(key=by_topic, requests=SENDS | FETCHES | _ROUTE, responses=_MISSING),
     ),
     limits="Visible only if the administrator's request was captured.",
-    needs=frozenset((Need.ROUTES,)),
+    needs={Need.ROUTES},
 )

@@ -102,12 +102,12 @@ RULE = DiagnosisRule(
     exchanges=(
         Exchanges(
             key=_key,
-            requests=frozenset((ROUTE,)),
-            responses=frozenset((int(ResponseCode.SUCCESS), int(ResponseCode.TOPIC_NOT_EXIST))),
+            requests={ROUTE},
+            responses={ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST},
         ),
     ),
     references=("apache/rocketmq#2744", "apache/rocketmq#566", "apache/rocketmq#6657"),
     limits="A capture that starts after the first send shows the route, but not the intended one.",
-    needs=frozenset((Need.ROUTES,)),
+    needs={Need.ROUTES},
     lasts=None,
 )

@@ -98,6 +98,6 @@ RULE = DiagnosisRule(
     exchanges=OF_HALVES,
     references=("apache/rocketmq#9791",),
     limits="Clients are distinguished by the client ids of their heartbeats.",
-    needs=frozenset((Need.TRANSACTIONS, Need.HEARTBEATS)),
+    needs={Need.TRANSACTIONS, Need.HEARTBEATS},
     lasts=None,
 )

@@ -98,7 +98,7 @@ RULE = DiagnosisRule(
     exchanges=OF_HALVES,
     references=("apache/rocketmq#9500", "apache/rocketmq#8311", "apache/rocketmq#6655"),
     limits="Checks before the capture are not counted.",
-    needs=frozenset((Need.TRANSACTIONS,)),
+    needs={Need.TRANSACTIONS},
     rests_on_absence=True,
-    consequence_of=frozenset(("end-transaction-refused",)),
+    consequence_of={"end-transaction-refused"},
 )

@@ -203,19 +203,14 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(
-            key=_key,
-            requests=FETCHES,
-            responses=frozenset((int(ResponseCode.SUCCESS),)),
-            with_facts=True,
-        ),
-        Exchanges(key=_key_of_call, responses=frozenset((OK,)), with_facts=True),
+        Exchanges(key=_key, requests=FETCHES, responses={ResponseCode.SUCCESS}, with_facts=True),
+        Exchanges(key=_key_of_call, responses={OK}, with_facts=True),
     ),
     references=("apache/rocketmq#5207",),
     limits=(
         "Only the first message of each pull is checked. A client's clock that is behind the"
         " broker's by half of the delay looks the same."
     ),
-    needs=frozenset((Need.PULLS,)),
+    needs={Need.PULLS},
     lasts=None,
 )

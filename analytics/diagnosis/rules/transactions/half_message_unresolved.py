@@ -204,10 +204,13 @@ RULE = DiagnosisRule(
         "An END_TRANSACTION (37) on a connection that was not captured, or after the capture, is"
         " unknown. A copy of the broker's store shows how the transaction ended (--store DIR)."
     ),
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     rests_on_absence=True,
-    consequence_of=frozenset(
-        ("broker-gone", "broker-hung", "packets-unacknowledged", "end-transaction-refused")
-    ),
+    consequence_of={
+        "broker-gone",
+        "broker-hung",
+        "packets-unacknowledged",
+        "end-transaction-refused",
+    },
     lasts=None,
 )

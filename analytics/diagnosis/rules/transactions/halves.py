@@ -270,8 +270,8 @@ def stored_time(half: ObservedHalf) -> int:
 
 
 OF_HALVES: Final = (
-    Exchanges(key=transactional, requests=SENDS, responses=frozenset((_SUCCESS,)), with_facts=True),
-    Exchanges(key=transactional, requests=frozenset((END, CHECK))),
+    Exchanges(key=transactional, requests=SENDS, responses={_SUCCESS}, with_facts=True),
+    Exchanges(key=transactional, requests={END, CHECK}),
     Exchanges(key=_by_call, with_facts=True),
 )
 """the exchanges that rules about half messages take"""

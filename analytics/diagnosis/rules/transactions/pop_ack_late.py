@@ -233,8 +233,8 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(
         Exchanges(key=named_group, requests=ACKS),
-        Exchanges(key=_late_call, responses=frozenset((INVALID_RECEIPT,)), with_facts=True),
-        Exchanges(key=named_group, requests=frozenset((POP,)), responses=frozenset((_SUCCESS,))),
+        Exchanges(key=_late_call, responses={INVALID_RECEIPT}, with_facts=True),
+        Exchanges(key=named_group, requests={POP}, responses={_SUCCESS}),
     ),
     references=("apache/rocketmq#8332", "apache/rocketmq#4815", "apache/rocketmq#10278"),
     limits=(

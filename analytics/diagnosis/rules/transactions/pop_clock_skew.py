@@ -118,6 +118,6 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(Exchanges(key=lambda row: row.client_address, requests=POPS),),
     limits="The capture's clock is assumed to be the broker's.",
-    needs=frozenset((Need.PULLS,)),
+    needs={Need.PULLS},
     lasts=None,
 )

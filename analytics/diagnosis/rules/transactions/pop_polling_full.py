@@ -51,13 +51,7 @@ RULE = DiagnosisRule(
     ),
     grpc=BEHIND_PROXY,
     fold=_Fold,
-    exchanges=(
-        Exchanges(
-            key=by_server,
-            requests=POLLS,
-            responses=frozenset((int(ResponseCode.POLLING_FULL),)),
-        ),
-    ),
+    exchanges=(Exchanges(key=by_server, requests=POLLS, responses={ResponseCode.POLLING_FULL}),),
     references=(
         "apache/rocketmq#3787",
         "apache/rocketmq#4153",
@@ -68,5 +62,5 @@ RULE = DiagnosisRule(
         "A successful response to NOTIFICATION may report it in a field that the"
         " rule does not read."
     ),
-    needs=frozenset((Need.PULLS,)),
+    needs={Need.PULLS},
 )

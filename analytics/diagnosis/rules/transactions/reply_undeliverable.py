@@ -93,6 +93,6 @@ RULE = DiagnosisRule(
         "Each attempt to send the reply counts. The capture does not show whether the requester"
         " still waited."
     ),
-    needs=frozenset((Need.SENDS,)),
-    consequence_of=frozenset(("duplicate-client-id",)),
+    needs={Need.SENDS},
+    consequence_of={"duplicate-client-id"},
 )

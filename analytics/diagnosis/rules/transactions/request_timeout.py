@@ -148,21 +148,19 @@ RULE = DiagnosisRule(
     grpc="gRPC has no request-reply.",
     impact=Impact.NO_REPLY,
     fold=_Fold,
-    exchanges=(Exchanges(key=_key, requests=SENDS | frozenset((_PUSH,)), with_facts=True),),
+    exchanges=(Exchanges(key=_key, requests=SENDS | {_PUSH}, with_facts=True),),
     limits=(
         "If the connection of the requester was not captured, a reply that a broker accepted counts"
         " as delivered."
     ),
     rests_on_absence=True,
-    consequence_of=frozenset(
-        (
-            "reply-undeliverable",
-            "client-hung",
-            "consumer-lag",
-            "consumer-not-pulling",
-            "broker-gone",
-            "broker-hung",
-            "packets-unacknowledged",
-        )
-    ),
+    consequence_of={
+        "reply-undeliverable",
+        "client-hung",
+        "consumer-lag",
+        "consumer-not-pulling",
+        "broker-gone",
+        "broker-hung",
+        "packets-unacknowledged",
+    },
 )

@@ -78,7 +78,7 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=OF_HALVES,
     references=("apache/rocketmq#9791",),
-    needs=frozenset((Need.TRANSACTIONS,)),
+    needs={Need.TRANSACTIONS},
     lasts=None,
-    consequence_of=frozenset(("check-at-other-producer",)),
+    consequence_of={"check-at-other-producer"},
 )

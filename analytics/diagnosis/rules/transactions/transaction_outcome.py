@@ -155,7 +155,7 @@ RULE = DiagnosisRule(
         " the broker accepted it (--store DIR). Half messages sent before the capture are not"
         " counted."
     ),
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     lasts=None,
-    consequence_of=frozenset(("transaction-ends-contradict", "check-at-other-producer")),
+    consequence_of={"transaction-ends-contradict", "check-at-other-producer"},
 )

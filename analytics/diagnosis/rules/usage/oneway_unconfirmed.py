@@ -96,9 +96,9 @@ RULE = DiagnosisRule(
     grpc="gRPC has no oneway sends.",
     impact=Impact.UNCONFIRMED,
     fold=_Fold,
-    exchanges=(Exchanges(key=_topic, requests=SENDS, statuses=frozenset((ONEWAY,))),),
+    exchanges=(Exchanges(key=_topic, requests=SENDS, statuses={ONEWAY}),),
     references=("alibaba/rocketmq#392",),
     limits="The capture does not show whether messages were lost.",
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     lasts=None,
 )

@@ -72,15 +72,11 @@ RULE = DiagnosisRule(
     advice="Use a newer release of the client that sets the flag, or ignore such log lines.",
     grpc=NO_OFFSETS,
     fold=_Fold,
-    exchanges=(
-        Exchanges(
-            key=_language, requests=NEVER_AWAITED, statuses=frozenset((ANSWERED, UNANSWERED))
-        ),
-    ),
+    exchanges=(Exchanges(key=_language, requests=NEVER_AWAITED, statuses={ANSWERED, UNANSWERED}),),
     limits=(
         "The client's source code, not the capture, shows that it does not read the response. A"
         " oneway send of these clients looks like a normal one, and is not reported."
     ),
-    needs=frozenset((Need.GROUPS,)),
+    needs={Need.GROUPS},
     lasts=None,
 )

@@ -107,13 +107,13 @@ RULE = DiagnosisRule(
     grpc="gRPC clients send no message traces.",
     fold=_Fold,
     exchanges=(
-        Exchanges(key=_key, requests=frozenset((_ROUTE,))),
+        Exchanges(key=_key, requests={_ROUTE}),
         Exchanges(key=_key, requests=SENDS),
     ),
     references=("apache/rocketmq-externals#563", "alibaba/spring-cloud-alibaba#1513"),
     limits="A trace topic with a custom name is not recognized.",
-    needs=frozenset((Need.ROUTES,)),
+    needs={Need.ROUTES},
     rests_on_absence=True,
     lasts=None,
-    consequence_of=frozenset(("acl-signature", "no-permission", "topic-missing-on-broker")),
+    consequence_of={"acl-signature", "no-permission", "topic-missing-on-broker"},
 )

@@ -100,6 +100,6 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(Exchanges(key=whole, requests=SENDS, of_flow=True),),
     limits="Bytes of repeated attempts count, too.",
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     lasts=None,
 )

@@ -212,6 +212,6 @@ RULE = DiagnosisRule(
         " Brokers are not compared with each other, because a producer avoids one that fails or is"
         " slow. A batch counts as one message, and a refused send as none."
     ),
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     lasts=None,
 )
