@@ -68,7 +68,7 @@ class Fold:
         """as in its rule"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        """Add an exchange."""
+        """Add an exchange; called if the rule's key does not depend on the flow alone."""
 
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         """Add exchanges of one flow. A rule that takes all sends may count them together."""

@@ -156,10 +156,6 @@ class ServerSilences(Fold):
         self._waiting: list[ExchangeRecord] = []
         self._connections: dict[tuple[str, int], ConversationRecord] = {}
 
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        """Add a request to the server."""
-        self.add_exchanges((row,))
-
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         """Add requests to the server."""
         self.note_responses(rows)

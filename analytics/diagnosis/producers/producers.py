@@ -28,7 +28,7 @@ from ...sends import attempts
 from ...sends.attempts import ObservedAttempt
 from ...sends.unavailable import GAP_US, Gone, gone_by_bucket, gone_near, unseen_in
 from ..context import Context
-from ..keys import Add, Flow, flow_of, message_keys, request_times
+from ..keys import Add, Flow, message_keys, request_times
 from ..messages import ObservedMessage, failure_of, is_producers, process_of
 from ..rule import Exchanges, Fold
 from .producer_sends import ProducerSends, process_digits
@@ -67,14 +67,10 @@ class ProducerFold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self._messages: list[ObservedMessage] = []
-        self._of: dict[tuple[str, str | None, int | None], ProducerSends] = {}
+        self.sends: dict[tuple[str, str | None, int | None], ProducerSends] = {}
         """process, group, and version: another version is another program"""
         self._count = 0
         self._failures: list[ConversationRecord] = []
-
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        """Add a producer's send."""
-        self.adder_of(flow_of(row))((row,))
 
     def adder_of(self, flow: Flow) -> Add:
         """Return the function that adds sends of a flow, which have one outcome."""
@@ -98,11 +94,11 @@ class ProducerFold(Fold):
     def _sends_of(self, digits: str, row: ExchangeRecord) -> ProducerSends | None:
         """Return the sends of a producer, or None if the limit is reached."""
         identity = digits, row.group, row.version
-        sends = self._of.get(identity)
+        sends = self.sends.get(identity)
         if sends is None:
-            if len(self._of) >= MAX_PRODUCERS:
+            if len(self.sends) >= MAX_PRODUCERS:
                 return None
-            sends = self._of[identity] = ProducerSends(
+            sends = self.sends[identity] = ProducerSends(
                 row.unique_key or "", row.client_address, row.group, row.language, row.version
             )
         sends.endpoint = min(sends.endpoint, row.client_address)
@@ -132,7 +128,7 @@ class ProducerFold(Fold):
             by_process.setdefault(process_of(message.key, self.key), []).append(message)
         found = []
         for (digits, group, version), sends in sorted(
-            self._of.items(), key=lambda item: str(item[0])
+            self.sends.items(), key=lambda item: str(item[0])
         ):
             if _relayed(sends.maker, self.key, context):
                 continue

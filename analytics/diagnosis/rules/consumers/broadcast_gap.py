@@ -96,9 +96,6 @@ class _Fold(Fold):
         super().__init__(key)
         self._pulls: dict[_Puller, _Pulls] = {}
 
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.add_exchanges((row,))
-
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:
             if row.topic is None or row.queue_id is None or row.queue_offset is None:

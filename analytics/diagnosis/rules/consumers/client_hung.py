@@ -26,7 +26,7 @@ from dissectors.rows.outcome import LONG_POLLS, RECEIVE_CALLS
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
 from ...context import Context
-from ...keys import Add, Flow, flow_of, slowest_of
+from ...keys import Add, Flow, slowest_of
 from ...names import called, only, times
 from ...need import Need
 from ...problem import (
@@ -106,8 +106,8 @@ class _Endpoint:
     """One connection of a client."""
 
     __slots__ = (
-        "answered", "asked", "assigns", "calls", "committed", "groups", "once", "open", "rounds",
-        "twice", "waits",
+        "answered", "asked", "assigns", "calls", "committed", "groups", "once", "rounds", "twice",
+        "waits",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -125,8 +125,6 @@ class _Endpoint:
         self.groups: set[str] = set()
         self.waits: list[tuple[int, int | None]] = []
         """start and end of long waits; None: no response"""
-        self.open = True
-        """its end was not captured"""
 
     def add(self, rows: Sequence[ExchangeRecord]) -> None:
         """Add requests."""
@@ -222,9 +220,6 @@ class _Fold(Fold):
         """endpoint -> periods of unacknowledged packets on its connection"""
         self._ended: dict[str, int] = {}
         """endpoint -> when its connection was closed; 0: by the client"""
-
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.adder_of(flow_of(row))((row,))
 
     def adder_of(self, flow: Flow) -> Add:
         """Return the function that adds requests of one connection."""

@@ -81,9 +81,7 @@ class _Fold(Fold):
     def add_exchange(self, row: ExchangeRecord) -> None:
         code, called = row.request_code, is_call(row.request_name)
         queue = (row.server_address, row.queue_id if row.queue_id is not None else -1)
-        if code in PULLS:
-            self._add_pulls((row,))
-        elif called or is_pop(row.request_name) or code in _ENDS:
+        if called or is_pop(row.request_name) or code in _ENDS:
             self.received[called].add(row)
             self._add_client(row.client_address)
         elif code == CLAIM:

@@ -14,7 +14,7 @@ from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...context import Context
 from ...impact import Impact
-from ...keys import Add, Flow, flow_of, whole
+from ...keys import Add, Flow, whole
 from ...names import listed
 from ...need import Need
 from ...problem import (
@@ -106,9 +106,6 @@ class _Fold(Fold):
         if flow.request_code in SENDS:
             return self._add_sends
         return self._add_commits if flow.request_code == _COMMIT else self._add_pulls
-
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.adder_of(flow_of(row))((row,))
 
     def _add_sends(self, rows: Sequence[ExchangeRecord]) -> None:
         ends, topic, broker = self._ends, rows[0].topic or "", rows[0].server_address

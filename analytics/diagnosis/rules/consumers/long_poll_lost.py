@@ -43,9 +43,6 @@ class _Fold(Fold):
         self._answered: dict[_Place, int] = {}
         """connection -> time of its last response, ns"""
 
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.add_exchanges((row,))
-
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         first = rows[0]
         if first.status == UNANSWERED:

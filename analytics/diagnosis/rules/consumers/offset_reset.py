@@ -14,7 +14,7 @@ from dissectors.rows.record import ONEWAY, ExchangeRecord
 
 from ...context import Context
 from ...impact import Impact
-from ...keys import Add, Flow, flow_of, joined_key, parts_of
+from ...keys import Add, Flow, joined_key, parts_of
 from ...names import only
 from ...need import Need
 from ...problem import (
@@ -186,13 +186,10 @@ class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self._resets: list[_Reset] = []
-        self._queues: dict[_Queue, _Pulls] = {}
+        self.queues: dict[_Queue, _Pulls] = {}
 
     def adder_of(self, flow: Flow) -> Add:
         return self._add_resets if flow.request_code in RESETS else self._add_pulls
-
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.adder_of(flow_of(row))((row,))
 
     def _add_resets(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:
@@ -206,7 +203,7 @@ class _Fold(Fold):
 
     def _add_pulls(self, rows: Sequence[ExchangeRecord]) -> None:
         """Add pulls of one flow."""
-        server, queues = rows[0].server_address, self._queues
+        server, queues = rows[0].server_address, self.queues
         for row in rows:
             number, offset = row.queue_id, row.queue_offset
             if number is None or number < 0 or offset is None:
@@ -250,7 +247,7 @@ class _Fold(Fold):
         pulled from both, both must show the same.
         """
         found: dict[tuple[str, int], list[_Jump | None]] = {}
-        for queue, pulls in sorted(self._queues.items()):
+        for queue, pulls in sorted(self.queues.items()):
             place = context.broker(queue.address), queue.number
             found.setdefault(place, []).append(pulls.jump(queue, since, until))
         return {

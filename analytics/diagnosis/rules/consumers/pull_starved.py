@@ -69,9 +69,6 @@ class _Fold(Fold):
         """by client `address:port`"""
         self._count = 0
 
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.add_exchanges((row,))
-
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:
             begin, end, queue = row.request_time, row.response_time, row.queue_id

@@ -56,12 +56,6 @@ class _Fold(Fold):
     def adder_of(self, flow: Flow) -> Add:
         return self._add_leaves if flow.request_code == _LEAVES else self.add_exchanges
 
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        if row.request_code == _LEAVES:
-            self._add_leaves((row,))
-        else:
-            self.add_exchanges((row,))
-
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:
             place = row.capture, row.conversation

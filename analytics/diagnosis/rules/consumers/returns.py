@@ -87,8 +87,6 @@ class Returns:
 
     def __init__(self) -> None:
         self.messages: dict[MessageIdentity, ReturnedMessage] = {}
-        self.left_out = 0
-        """returns of messages beyond the limit"""
 
     def add(self, row: ExchangeRecord) -> None:
         """Add a return that the broker accepted."""
@@ -98,7 +96,6 @@ class Returns:
         one = self.messages.get(key)
         if one is None:
             if len(self.messages) >= self.MAX_MESSAGES:
-                self.left_out += 1
                 return
             one = self.messages[key] = ReturnedMessage(key[0])
         called = is_call(row.request_name)

@@ -111,9 +111,6 @@ class _Fold(Fold):
         self._requests: dict[str, _Sizes] = {}
         self._responses: dict[str, _Sizes] = {}
 
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.add_exchanges((row,))
-
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         self._response_times.add([time for time in response_times(rows) if time is not None])
         host = host_of(rows[0].client_address)

@@ -19,7 +19,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
 from ...context import BROKER, Context
-from ...keys import WHOLE, Add, Flow, flow_of, whole
+from ...keys import WHOLE, Add, Flow, whole
 from ...need import Need
 from ...outages import how_it_failed
 from ...problem import (
@@ -91,9 +91,6 @@ class _Fold(Fold):
         self._reached: set[str] = set()
         self._routed: dict[tuple[AnsweredRoute, str, str], list[tuple[str, str, _Address]]] = {}
         """route, requesting host, and server -> names and addresses in it"""
-
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.adder_of(flow_of(row))((row,))
 
     def adder_of(self, flow: Flow) -> Add:
         """Return the function that adds routes of one topic to one client."""

@@ -38,8 +38,7 @@ class _Fold(RefusingBroker):
             self._count_sends((row,))
 
     def adder_of(self, flow: Flow) -> Add:
-        refused = flow.response_code == ResponseCode.SYSTEM_BUSY
-        return self.add_exchanges if refused else self._count_sends
+        return self._count_sends  # a refusal has no flow: its remark decides
 
     def _count_sends(self, rows: Sequence[ExchangeRecord]) -> None:
         """Count sends of one client to one broker."""

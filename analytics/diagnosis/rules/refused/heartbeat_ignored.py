@@ -46,9 +46,6 @@ class _Fold(Fold):
     def adder_of(self, flow: Flow) -> Add:
         return self._add_beats if flow.request_code == _BEAT else self._add_pulls
 
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        (self._add_beats if row.request_code == _BEAT else self._add_pulls)((row,))
-
     def _add_beats(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:
             names = facts_in(row.facts, RESPELLED)

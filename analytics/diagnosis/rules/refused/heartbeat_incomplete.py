@@ -13,7 +13,7 @@ from dissectors.remoting.row_facts.names import MAX_FACTS
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import Add, Flow, flow_of, whole
+from ...keys import Add, Flow, whole
 from ...names import listed, only
 from ...need import Need
 from ...problem import (
@@ -62,9 +62,6 @@ class _Fold(Fold):
 
     def adder_of(self, flow: Flow) -> Add:
         return self._add_beats if flow.request_code == _BEAT else self._add_pulls
-
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.adder_of(flow_of(row))((row,))
 
     def _has_room(self) -> bool:
         self._rows += 1

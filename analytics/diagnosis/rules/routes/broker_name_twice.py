@@ -16,7 +16,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
 from ...context import Context
-from ...keys import Add, Flow, flow_of, whole
+from ...keys import Add, Flow, whole
 from ...names import listed
 from ...need import Need
 from ...problem import (
@@ -115,9 +115,6 @@ class _Fold(Fold):
         self._named: dict[tuple[str, str], _Named] = {}
         """NameServer and broker name"""
         self._routed: dict[tuple[AnsweredRoute, str], list[dict[int, ExchangeRecord]]] = {}
-
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.adder_of(flow_of(row))((row,))
 
     def adder_of(self, flow: Flow) -> Add:
         """Return the function that adds registrations, or routes of one topic to one client."""

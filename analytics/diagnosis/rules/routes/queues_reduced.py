@@ -14,7 +14,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import answered_route
 from ...context import Context
-from ...keys import Add, Flow, flow_of
+from ...keys import Add, Flow
 from ...names import MAX_NAMED, listed
 from ...need import Need
 from ...problem import (
@@ -100,9 +100,6 @@ class _Fold(Fold):
         """by address"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        if row.request_code == _ROUTE:
-            self.adder_of(flow_of(row))((row,))
-            return
         match = _ILLEGAL.search(row.remark or "")
         queue, left = (natural_of(text) for text in match.groups()) if match else (None, None)
         broker = _kept(self._refusing, row.server_address)
@@ -111,8 +108,6 @@ class _Fold(Fold):
 
     def adder_of(self, flow: Flow) -> Add:
         """Return the function that adds routes from one NameServer to one client."""
-        if flow.request_code != _ROUTE:
-            return self.add_exchanges
         namesrv = flow.server_address
 
         def add(rows: Sequence[ExchangeRecord]) -> None:

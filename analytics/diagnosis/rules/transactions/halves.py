@@ -127,8 +127,6 @@ class Halves:
 
     def __init__(self) -> None:
         self.messages: dict[str, ObservedHalf] = {}
-        self.left_out = 0
-        """rows of messages beyond the limit"""
 
     def add(self, row: ExchangeRecord) -> None:
         """Add a stored half message, its end, or a check."""
@@ -139,7 +137,6 @@ class Halves:
         one = self.messages.get(key)
         if one is None:
             if len(self.messages) >= MAX_MESSAGES:
-                self.left_out += 1
                 return
             one = self.messages[key] = ObservedHalf(key)
         if is_check:

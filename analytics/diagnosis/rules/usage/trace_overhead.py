@@ -35,9 +35,7 @@ class _Fold(Fold):
         self.topics: Counter[str] = Counter()
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        if not is_traced(row):
-            self._count((row,))
-            return
+        """Add a trace."""
         if row.response_code not in (None, *STORED):
             return  # a refused trace takes no disk space
         size = row.request_bytes or 0

@@ -12,7 +12,7 @@ from dissectors.remoting.row_facts.routes import RoutedBroker
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import Add, Flow, flow_of
+from ...keys import Add, Flow
 from ...names import Names, counted_names, only
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, place_of, time_of
@@ -59,9 +59,6 @@ class _Fold(Fold):
         self.queues: dict[_Queue, _Sends] = {}
         self.last = 0
         self.groups = Names()
-
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.adder_of(flow_of(row))((row,))
 
     def adder_of(self, flow: Flow) -> Add:
         """Return the function that adds sends of one client to one broker."""
