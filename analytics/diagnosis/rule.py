@@ -21,7 +21,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from .impact import Impact
 from .need import Need
-from .problem import Case, ProblemSeverity
+from .problem import Case, ProblemSeverity, Tally
 from .spells import HOUR
 
 if TYPE_CHECKING:
@@ -98,6 +98,23 @@ class Fold:
     def cases(self, context: Context) -> Iterable[Case]:
         """Return the cases so far; empty if another rule's state reports them."""
         return ()
+
+
+class TallyFold(Fold):
+    """State of a rule with at most one case per key, made from one tally."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.tally = Tally()
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return the case, if anything was counted."""
+        if self.tally.count and (case := self.case(context)) is not None:
+            yield case
+
+    def case(self, context: Context) -> Case | None:
+        """Return the case of what was counted; None if it is no problem."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from dissectors.broker_store.evidence import StoreEvidence
@@ -49,10 +49,7 @@ class _Fold(MessageFold):
         """Return the messages with an unanswered attempt."""
         return self.unsure.sought()
 
-    def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case per topic."""
-        if not self.tally.count:
-            return
+    def case(self, context: Context) -> Case:
         case = self.tally.case(
             self._title(),
             subject_of(self.brokers, context, self.key or None, only(self.groups), only(self.keys)),
@@ -68,7 +65,7 @@ class _Fold(MessageFold):
         case.details = self.who(context)
         if context.store is not None:
             self._settle(case, context.store)
-        yield case
+        return case
 
     def _title(self) -> str:
         parts = []

@@ -14,9 +14,9 @@ from ....sends.chains import NOT_RETRIED, remark_shape
 from ...context import Context
 from ...keys import joined_key, parts_of
 from ...messages import ObservedMessage
-from ...names import counted_names, only
+from ...names import counted_names
 from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject
+from ...problem import Case, ProblemSeverity
 from ...rule import ALWAYS_RETRIED, DiagnosisRule
 from .attempt_words import LoneMessageFold
 from .causes import BUSY
@@ -41,11 +41,7 @@ class _Fold(LoneMessageFold):
         case = self.tally.case(
             f"{counted(self.tally.count, 'send')} of group {group} {verb} refused with"
             f" {counted_names(self.responses)} and not retried on another broker",
-            Subject(
-                broker=only(context.broker(address) for address in self.brokers),
-                topic=only(self.topics),
-                group=group or None,
-            ),
+            self.subject(context, group),
         )
         case.details = self.who(context)
         if GO in self.languages:

@@ -24,9 +24,9 @@ from ....sends.attempts import (
 from ...context import Context
 from ...keys import joined_key
 from ...messages import ObservedMessage
-from ...names import Names, by_client, counted_names
-from ...problem import Case, Evidence, Tally
-from ...rule import Fold
+from ...names import Names, by_client, counted_names, only
+from ...problem import Case, Evidence, Subject
+from ...rule import TallyFold
 
 MAX_KEYS: Final = 1000
 """maximum UNIQ_KEYs kept"""
@@ -110,12 +110,11 @@ def how(attempt: ObservedAttempt) -> str:
     return f"{name}: {result}"
 
 
-class MessageFold(Fold):
+class MessageFold(TallyFold):
     """Count messages of one key by topic, group, broker, and client."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.tally = Tally()
         self.keys: set[str] = set()
         self.topics = Names()
         self.groups = Names()
@@ -137,6 +136,14 @@ class MessageFold(Fold):
         self.clients.note(send.client_address)
         self.languages.note(send.language)
         self.versions.note(send.version_name)
+
+    def subject(self, context: Context, group: str) -> Subject:
+        """Return the subject of attempts of a producer group."""
+        return Subject(
+            broker=only(context.broker(address) for address in self.brokers),
+            topic=only(self.topics),
+            group=group or None,
+        )
 
     def who(self, context: Context) -> list[str]:
         """Return sentences with the clients and examples of the messages."""
@@ -168,12 +175,7 @@ class LoneMessageFold(MessageFold):
         for message in self._messages:
             if alone(message, context):
                 counted_here.count(message, message.last)
-        if counted_here.tally.count:
-            yield counted_here.case(context)
-
-    def case(self, context: Context) -> Case:
-        """Return the case of the counted messages, at least one."""
-        raise NotImplementedError
+        yield from MessageFold.cases(counted_here, context)
 
 
 def by_broker_and_topic(attempts: Sequence[ObservedAttempt]) -> str | None:

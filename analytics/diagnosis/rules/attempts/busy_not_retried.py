@@ -10,9 +10,9 @@ from dissectors.remoting.versions import release_of
 from ....sends.chains import OLD_CLIENT
 from ...context import Context
 from ...messages import ObservedMessage
-from ...names import counted_names, only
+from ...names import counted_names
 from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject
+from ...problem import Case, ProblemSeverity
 from ...rule import ALWAYS_RETRIED, DiagnosisRule
 from .attempt_words import LoneMessageFold
 from .causes import BUSY
@@ -29,11 +29,7 @@ class _Fold(LoneMessageFold):
         case = self.tally.case(
             f"{counted(self.tally.count, 'send')} of group {self.key} {verb} refused by a busy"
             f" broker and not retried on another one: only clients since {SINCE} do that",
-            Subject(
-                broker=only(context.broker(address) for address in self.brokers),
-                topic=only(self.topics),
-                group=self.key or None,
-            ),
+            self.subject(context, self.key),
         )
         case.details = [f"client versions: {counted_names(self.versions)}", *self.who(context)]
         return case

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from dissectors.quantities import counted
 
@@ -12,15 +12,14 @@ from ...impact import Impact
 from ...messages import ObservedMessage
 from ...names import listed, only, subject_of
 from ...need import Need
-from ...problem import Case, Evidence, ProblemSeverity, Tally, shown, time_of
-from ...rule import COVERED, DiagnosisRule, Fold
+from ...problem import Case, Evidence, ProblemSeverity, shown, time_of
+from ...rule import COVERED, DiagnosisRule, TallyFold
 from ...stored import SoughtMessages
 
 
-class _Fold(Fold):
+class _Fold(TallyFold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.tally = Tally()
         self.brokers: set[str] = set()
         self.groups: set[str] = set()
         self.messages: list[str] = []
@@ -46,10 +45,8 @@ class _Fold(Fold):
         """Return the messages that were stored more than once."""
         return self.stored.sought()
 
-    def cases(self, context: Context) -> Iterable[Case]:
+    def case(self, context: Context) -> Case:
         count = self.tally.count
-        if not count:
-            return
         had_none = "timed out"
         if self.responses.total() == count:
             had_none = f"got {listed(self.responses)}"
@@ -76,7 +73,7 @@ class _Fold(Fold):
             )
             case.details += self.stored.described(context.store)
             case.settled = number >= self.copies
-        yield case
+        return case
 
 
 def _response_before(message: ObservedMessage) -> str | None:

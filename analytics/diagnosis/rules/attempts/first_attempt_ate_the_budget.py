@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from dissectors.quantities import counted, plain_duration
 
 from ....sends.chains import NO_TIME
 from ...context import Context
 from ...messages import ObservedMessage
-from ...names import only
 from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject
+from ...problem import Case, ProblemSeverity
 from ...rule import DiagnosisRule
 from .attempt_words import MessageFold, timed_out
 
@@ -28,24 +25,19 @@ class _Fold(MessageFold):
         self.timeout_us = max(self.timeout_us, message.timeout_us)
         self.sure = self.sure and message.timeout_known
 
-    def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case per producer group."""
-        if not self.tally.count or context.quality.with_gaps:
-            return  # no evidence, or the retry may be missing in the capture
+    def case(self, context: Context) -> Case | None:
+        if context.quality.with_gaps:
+            return None  # the retry may be missing in the capture
         verb = "was" if self.tally.count == 1 else "were"
         case = self.tally.case(
             f"{counted(self.tally.count, 'send')} of group {self.key} {verb} not retried: the first"
             f" attempt used up the whole timeout ({plain_duration(self.timeout_us)})",
-            Subject(
-                broker=only(context.broker(address) for address in self.brokers),
-                topic=only(self.topics),
-                group=self.key or None,
-            ),
+            self.subject(context, self.key),
         )
         case.details = self.who(context)
         if not self.sure:
             case.doubt("sendMsgTimeout is not known; the default of 3000 ms was assumed")
-        yield case
+        return case
 
 
 def _key(message: ObservedMessage) -> str | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from dissectors.quantities import counted, plain_duration
 from dissectors.remoting.versions import V4_9_0
 
@@ -35,10 +33,7 @@ class _Fold(MessageFold):
         if len(message.attempts) > 1:
             self.retried += 1
 
-    def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case per broker and topic."""
-        if not self.tally.count:
-            return
+    def case(self, context: Context) -> Case:
         broker, topic = parts_of(self.key)
         case = self.tally.case(
             f"{context.server(broker)} responded to {counted(self.tally.count, 'send')} to topic"
@@ -51,7 +46,7 @@ class _Fold(MessageFold):
             case.details.append(f"{counted(self.retried, 'message')} had been retried by then")
         if not self.sure:
             case.doubt("sendMsgTimeout is not known; the default of 3000 ms was assumed")
-        yield case
+        return case
 
 
 def _late(message: ObservedMessage) -> list[ObservedAttempt]:

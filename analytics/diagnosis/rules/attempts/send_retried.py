@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 
 from dissectors.quantities import counted
 
@@ -34,10 +33,7 @@ class _Fold(MessageFold):
             next(attempt for attempt in message.attempts if attempt.stored).send.broker
         ] += 1
 
-    def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case per broker."""
-        if not self.tally.count:
-            return
+    def case(self, context: Context) -> Case:
         where = Counter[str]()
         for address, number in self.stored_on.items():
             where[context.server(address)] += number
@@ -49,7 +45,7 @@ class _Fold(MessageFold):
             subject_of([self.key], context, only(self.topics), only(self.groups)),
         )
         case.details = [f"first failures: {counted_names(self.causes)}", *self.who(context)]
-        yield case
+        return case
 
 
 def _where(where: Counter[str], broker: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from dissectors.quantities import counted, plain_duration
 
 from ....sends.attempts import LATE, STORED, STORED_UNCONFIRMED
@@ -41,10 +39,7 @@ class _Fold(MessageFold):
         final = message.chain.final
         self.outcomes[final] = self.outcomes.get(final, 0) + 1
 
-    def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case per broker and topic."""
-        if not self.tally.count:
-            return
+    def case(self, context: Context) -> Case:
         broker, topic = parts_of(self.key)
         case = self.tally.case(
             f"{context.broker(broker)} did not respond to {counted(self.tally.count, 'send')} to"
@@ -59,7 +54,7 @@ class _Fold(MessageFold):
             )
         if not self.sure:
             case.doubt("the client closed the connection, which may have had another reason")
-        yield case
+        return case
 
     def _left_over(self) -> bool:
         return self.longest > 2 * self.least

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from typing import Final
 
 from dissectors.endpoint import host_of
@@ -18,8 +17,8 @@ from ...context import Context
 from ...names import MAX_NAMED, Names, counted_names
 from ...need import Need
 from ...outages import named, subject_at
-from ...problem import Case, ProblemSeverity, Tally, connected
-from ...rule import COVERED, DiagnosisRule, Fold
+from ...problem import Case, ProblemSeverity, connected
+from ...rule import COVERED, DiagnosisRule, TallyFold
 
 ROCKETMQ: Final = "ROCKETMQ"
 OTHERS: Final = frozenset(("HTTP", "SSH", "AMQP", "Redis", "Kafka", "HAProxy", "unknown"))
@@ -35,10 +34,9 @@ _WORD: Final = re.compile(r"[0-9a-f]{8}")
 """the first four bytes, as hex"""
 
 
-class _Fold(Fold):
+class _Fold(TallyFold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.tally = Tally()
         self.protocols: Counter[str] = Counter()
         self.hosts = Names()
         self.lengths: Counter[str] = Counter()
@@ -67,15 +65,12 @@ class _Fold(Fold):
                 self.lengths[str(declared + LENGTH_ADDED)] += 1
         self.hosts.note(host_of(row.client_address))
 
-    def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case per RocketMQ server."""
-        if not self.tally.count or not (self.remoting or _is_known(self.key, context)):
-            return
-        count = self.tally.count
-        connections_text = counted(count, "connection")
+    def case(self, context: Context) -> Case | None:
+        if not (self.remoting or _is_known(self.key, context)):
+            return None
         case = self.tally.case(
-            f"{connections_text} to {named(context, self.key)} did not speak RocketMQ:"
-            f" {counted_names(self.protocols)}, from {counted_names(self.hosts)}",
+            f"{counted(self.tally.count, 'connection')} to {named(context, self.key)} did not speak"
+            f" RocketMQ: {counted_names(self.protocols)}, from {counted_names(self.hosts)}",
             subject_at(context, self.key),
         )
         if self.lengths:
@@ -83,7 +78,7 @@ class _Fold(Fold):
                 "lengths in the server's log (TooLongFrameException):"
                 f" {counted_names(self.lengths)}"
             )
-        yield case
+        return case
 
 
 def _is_known(address: str, context: Context) -> bool:

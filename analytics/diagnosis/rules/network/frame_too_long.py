@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from dissectors.quantities import counted
@@ -13,8 +12,8 @@ from dissectors.rows.conversation_record import ConversationRecord
 from ...context import Context
 from ...need import Need
 from ...outages import named, server_of, subject_at
-from ...problem import Case, ProblemSeverity, Tally, connected
-from ...rule import DiagnosisRule, Fold
+from ...problem import Case, ProblemSeverity, connected
+from ...rule import DiagnosisRule, TallyFold
 
 MAX_FRAME: Final = 16_777_216
 """maximum bytes of a frame: com.rocketmq.remoting.frameMaxLength"""
@@ -22,10 +21,9 @@ ABSURD: Final = 1 << 30
 """a larger declared length is no message, but bytes of something else"""
 
 
-class _Fold(Fold):
+class _Fold(TallyFold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.tally = Tally()
         self.longest = 0
         self.clients: set[str] = set()
         self.closed = 0
@@ -39,10 +37,7 @@ class _Fold(Fold):
         if len(self.clients) < MAX_CLIENTS:
             self.clients.add(row.client_address)
 
-    def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case per server."""
-        if not self.tally.count:
-            return
+    def case(self, context: Context) -> Case:
         up_to = "up to " if self.tally.count > 1 else ""
         case = self.tally.case(
             f"{named(context, self.key)} received {counted(self.tally.count, 'frame')} over its"
@@ -53,7 +48,7 @@ class _Fold(Fold):
         case.details = [f"clients: {', '.join(clients[:5])}"]
         if not self.closed:
             case.doubt("the server was not seen closing the connection")
-        yield case
+        return case
 
 
 MAX_CLIENTS: Final = 256

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import Final
 
 from dissectors.endpoint import host_of
@@ -20,8 +19,8 @@ from ...context import BROKER, NAMESRV, Context
 from ...names import Names, counted_names
 from ...need import Need
 from ...outages import named, subject_at
-from ...problem import Case, ProblemSeverity, Tally, connected
-from ...rule import COVERED, DiagnosisRule, Fold
+from ...problem import Case, ProblemSeverity, connected
+from ...rule import COVERED, DiagnosisRule, TallyFold
 
 H2: Final = "h2"
 PLAIN: Final = "HTTP/2"
@@ -29,10 +28,9 @@ TLS: Final = "TLS"
 PORTS: Final = frozenset(map(str, (NAMESRV_PORT, BROKER_PORT, VIP)))
 
 
-class _Fold(Fold):
+class _Fold(TallyFold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.tally = Tally()
         self.hosts = Names()
         self.hows: Counter[str] = Counter()
 
@@ -42,15 +40,14 @@ class _Fold(Fold):
         self.hows[how] += 1
         self.hosts.note(host_of(row.client_address))
 
-    def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case per NameServer or broker."""
+    def case(self, context: Context) -> Case | None:
         role = context.servers.get(self.key)
         name = context.broker(self.key)
         by_port = self.key.rpartition(":")[2] in PORTS
         if role is None and name != self.key:
             role = BROKER
         if role not in (NAMESRV, BROKER) and (role is not None or not by_port):
-            return
+            return None
         server_kind = "a NameServer" if role == NAMESRV else "a broker"
         if role is None:
             server_kind = "a NameServer or broker"
@@ -63,7 +60,7 @@ class _Fold(Fold):
         case.details = [f"protocols: {counted_names(self.hows)}"]
         if role is None:
             case.doubt("only the port shows what listens there")
-        yield case
+        return case
 
 
 def _key(row: ConversationRecord) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from dissectors.endpoint import host_of
@@ -13,8 +12,8 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...keys import joined_key, parts_of
 from ...names import Names, counted_names, times
-from ...problem import Case, ProblemSeverity, Subject, Tally, asked
-from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
+from ...problem import Case, ProblemSeverity, Subject, asked
+from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, TallyFold
 
 UPDATE_BROKER: Final = int(RequestCode.UPDATE_BROKER_CONFIG)
 UPDATE_NAMESRV: Final = int(RequestCode.UPDATE_NAMESRV_CONFIG)
@@ -30,12 +29,11 @@ DANGEROUS: Final = {
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
-class _Fold(Fold):
+class _Fold(TallyFold):
     """Changes by one host at one server."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.tally = Tally()
         self.settings = Names()
         self.accepted = 0
         self.refused = 0
@@ -50,10 +48,8 @@ class _Fold(Fold):
         elif row.response_code is not None:
             self.refused += 1
 
-    def cases(self, context: Context) -> Iterable[Case]:
+    def case(self, context: Context) -> Case:
         count = self.tally.count
-        if not count:
-            return
         host, server = parts_of(self.key)
         name = context.broker(server)
         settings = ", ".join(sorted(self.settings))
@@ -72,7 +68,7 @@ class _Fold(Fold):
             if self.refused < count:
                 case.doubt("whether the server did it was not captured")
         case.details.append(f"requests by setting: {counted_names(self.settings)}")
-        yield case
+        return case
 
 
 def dangerous_of(row: ExchangeRecord) -> list[str]:

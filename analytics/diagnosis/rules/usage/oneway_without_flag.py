@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from dissectors.remoting.codes import RequestCode
@@ -11,20 +10,19 @@ from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 from ...context import Context
 from ...names import MAX_NAMED, Names, counted_names, only
 from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
-from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
+from ...problem import Case, ProblemSeverity, Subject, asked, time_of
+from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, TallyFold
 
 NEVER_AWAITED: Final = frozenset((int(RequestCode.UPDATE_CONSUMER_OFFSET),))
 """requests whose response these clients never read (client-go InvokeOneWay, pyrocketmq)"""
 LANGUAGES: Final = frozenset(("GO", "PYTHON"))
 
 
-class _Fold(Fold):
+class _Fold(TallyFold):
     """Such requests of one language."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.tally = Tally()
         self.groups = Names()
         self.clients: set[str] = set()
 
@@ -35,20 +33,17 @@ class _Fold(Fold):
         if len(self.clients) < MAX_NAMED:
             self.clients.add(row.client_address)
 
-    def cases(self, context: Context) -> Iterable[Case]:
-        count = self.tally.count
-        if not count:
-            return
+    def case(self, context: Context) -> Case:
         group = only(self.groups)
         client = only(context.client(address) for address in self.clients)
         sender = client or f"{len(self.clients)} clients"
         case = self.tally.case(
-            f"{sender} ({self.key}) committed offsets {count:,} times without the oneway flag: the"
-            " client ignores the responses",
+            f"{sender} ({self.key}) committed offsets {self.tally.count:,} times without the oneway"
+            " flag: the client ignores the responses",
             Subject(group=group, client=client),
         )
         case.details.append(f"groups: {counted_names(self.groups)}")
-        yield case
+        return case
 
 
 def _language(row: ExchangeRecord) -> str | None:
