@@ -84,6 +84,11 @@ def counted_names(counter: Mapping[str, int]) -> str:
     return f"{text} and {more} more" if more > 0 else text
 
 
+def was(count: int) -> str:
+    """Return the verb for so many things: ``was``, ``were``."""
+    return "was" if count == 1 else "were"
+
+
 def times(count: int) -> str:
     """Return ``once``, ``twice`` or ``N times``."""
     return {1: "once", 2: "twice"}.get(count, f"{count:,} times")

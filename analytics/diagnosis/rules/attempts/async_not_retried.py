@@ -14,7 +14,7 @@ from ....sends.chains import NOT_RETRIED, remark_shape
 from ...context import Context
 from ...keys import joined_key, parts_of
 from ...messages import ObservedMessage
-from ...names import counted_names
+from ...names import counted_names, was
 from ...need import Need
 from ...problem import Case, ProblemSeverity
 from ...rule import ALWAYS_RETRIED, DiagnosisRule
@@ -37,10 +37,9 @@ class _Fold(LoneMessageFold):
     def case(self, context: Context) -> Case:
         """Return the case of a group and language."""
         group = parts_of(self.key)[1]
-        verb = "was" if self.tally.count == 1 else "were"
         case = self.tally.case(
-            f"{counted(self.tally.count, 'send')} of group {group} {verb} refused with"
-            f" {counted_names(self.responses)} and not retried on another broker",
+            f"{counted(self.tally.count, 'send')} of group {group} {was(self.tally.count)} refused"
+            f" with {counted_names(self.responses)} and not retried on another broker",
             self.subject(context, group),
         )
         case.details = self.who(context)

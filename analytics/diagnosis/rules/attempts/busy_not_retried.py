@@ -10,7 +10,7 @@ from dissectors.remoting.versions import release_of
 from ....sends.chains import OLD_CLIENT
 from ...context import Context
 from ...messages import ObservedMessage
-from ...names import counted_names
+from ...names import counted_names, was
 from ...need import Need
 from ...problem import Case, ProblemSeverity
 from ...rule import ALWAYS_RETRIED, DiagnosisRule
@@ -25,10 +25,10 @@ SINCE = release_of(RETRIED_SINCE[_BUSY])
 class _Fold(LoneMessageFold):
     def case(self, context: Context) -> Case:
         """Return the case of a producer group."""
-        verb = "was" if self.tally.count == 1 else "were"
         case = self.tally.case(
-            f"{counted(self.tally.count, 'send')} of group {self.key} {verb} refused by a busy"
-            f" broker and not retried on another one: only clients since {SINCE} do that",
+            f"{counted(self.tally.count, 'send')} of group {self.key} {was(self.tally.count)}"
+            f" refused by a busy broker and not retried on another one: only clients since {SINCE}"
+            " do that",
             self.subject(context, self.key),
         )
         case.details = [f"client versions: {counted_names(self.versions)}", *self.who(context)]

@@ -7,6 +7,7 @@ from dissectors.quantities import counted, plain_duration
 from ....sends.chains import NO_TIME
 from ...context import Context
 from ...messages import ObservedMessage
+from ...names import was
 from ...need import Need
 from ...problem import Case, ProblemSeverity
 from ...rule import DiagnosisRule
@@ -28,10 +29,10 @@ class _Fold(MessageFold):
     def case(self, context: Context) -> Case | None:
         if context.quality.with_gaps:
             return None  # the retry may be missing in the capture
-        verb = "was" if self.tally.count == 1 else "were"
         case = self.tally.case(
-            f"{counted(self.tally.count, 'send')} of group {self.key} {verb} not retried: the first"
-            f" attempt used up the whole timeout ({plain_duration(self.timeout_us)})",
+            f"{counted(self.tally.count, 'send')} of group {self.key} {was(self.tally.count)} not"
+            " retried: the first attempt used up the whole timeout"
+            f" ({plain_duration(self.timeout_us)})",
             self.subject(context, self.key),
         )
         case.details = self.who(context)

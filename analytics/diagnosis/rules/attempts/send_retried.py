@@ -10,7 +10,7 @@ from ....sends.attempts import FAILURES, STORED
 from ...context import Context
 from ...impact import Impact
 from ...messages import ObservedMessage
-from ...names import counted_names, only, subject_of
+from ...names import counted_names, only, subject_of, was
 from ...need import Need
 from ...problem import Case, ProblemSeverity
 from ...rule import COVERED, DiagnosisRule
@@ -38,10 +38,9 @@ class _Fold(MessageFold):
         for address, number in self.stored_on.items():
             where[context.server(address)] += number
         broker = context.server(self.key)
-        verb = "was" if self.tally.count == 1 else "were"
         case = self.tally.case(
-            f"{counted(self.tally.count, 'send')} that failed on {broker} {verb} retried and stored"
-            f" {_where(where, broker)}",
+            f"{counted(self.tally.count, 'send')} that failed on {broker} {was(self.tally.count)}"
+            f" retried and stored {_where(where, broker)}",
             subject_of([self.key], context, only(self.topics), only(self.groups)),
         )
         case.details = [f"first failures: {counted_names(self.causes)}", *self.who(context)]

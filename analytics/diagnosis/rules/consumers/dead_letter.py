@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from dissectors.grpc.names import OK
+from dissectors.quantities import counted
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.names import RECONSUME_LIMIT, RECONSUMED
@@ -108,14 +109,13 @@ class _Fold(Fold):
         clients_text = " and ".join(names[:2]) + (
             f" and {len(names) - 2} more" if len(names) > 2 else ""
         )
-        messages_text = "1 message" if count == 1 else f"{count:,} messages"
         failed = ""
         if failures and not sent_count:
             up_to = "up to " if len(failures) > 1 else ""
             failed = f" failed {up_to}{times(max(failures))} and"
         case = tally.case(
-            f"{messages_text} of {self.key}{failed} went to {DLQ_PREFIX}{self.key}; {clients_text}"
-            f" returned {'it' if count == 1 else 'them'}",
+            f"{counted(count, 'message')} of {self.key}{failed} went to {DLQ_PREFIX}{self.key};"
+            f" {clients_text} returned {'it' if count == 1 else 'them'}",
             Subject(
                 topic=only(topics), group=self.key, client=names[0] if len(names) == 1 else None
             ),

@@ -17,7 +17,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...impact import Impact
-from ...names import MAX_NAMED, listed, only, subject_of
+from ...names import MAX_NAMED, listed, only, subject_of, was
 from ...need import Need
 from ...problem import Case, Evidence, ProblemSeverity, Tally, duration, shown
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
@@ -151,10 +151,9 @@ class _Fold(Fold):
         spent = duration(min(took) * _MS)
         if max(took) > min(took):
             spent = f"{spent} to {duration(max(took) * _MS)}"
-        was = "was" if len(delayed) == 1 else "were"
         case = tally.case(
             f"{counted(len(delayed), 'message')} of {self.key} on {listed(servers)} asked for a"
-            f" delay of {wanted} and {was} delivered after {spent}: {how}",
+            f" delay of {wanted} and {was(len(delayed))} delivered after {spent}: {how}",
             subject_of(addresses, context, self.key, only(self._groups)),
         )
         case.details = [f"groups: {listed(self._groups)}"]

@@ -21,17 +21,18 @@ from ...rule import COVERED, DiagnosisRule
 from ...stored import half_words
 from .halves import (
     MANY_CHECKS,
+    MOST_NAMED,
     OF_HALVES,
     TIMEOUT_NS,
     HalvesFold,
     ObservedHalf,
     age_of,
     by_group_and_topic,
+    keys_text,
     stored_half,
     subject_of,
 )
 
-MOST_NAMED: Final = 5
 MAX_CONNECTIONS: Final = 50_000
 SECOND: Final = 1_000_000_000
 
@@ -80,7 +81,7 @@ class _Fold(HalvesFold):
             and age_of(half, seen[0]) < TIMEOUT_NS
         }
         reported = [half for half in undecided if half.key in old or half.key in left]
-        for (group, topic), several in sorted(by_group_and_topic(reported).items()):
+        for group, topic, several in by_group_and_topic(reported):
             case = _case(group, topic, several, context)
             gone = sum(half.key in left for half in several)
             if gone:
@@ -131,15 +132,14 @@ def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) 
     until = context.last_time or tally.last
     tally.last = until
     count = len(halves)
-    messages_text = "1 half message" if count == 1 else f"{count:,} half messages"
     neither = "is neither" if count == 1 else "are neither"
     unknown = sum(half.unknown.count > 0 for half in halves)
     checks = sum(half.checked for half in halves)
     case = tally.case(
-        f"{messages_text} of {group} to {topic} {neither} committed nor rolled back after"
-        f" {duration(until - tally.first)}:"
-        f" consumers do not see {'it' if count == 1 else 'them'}",
-        subject_of(halves, context, halves[0].key if count == 1 else None),
+        f"{counted(count, 'half message')} of {group} to {topic} {neither} committed nor rolled"
+        f" back after {duration(until - tally.first)}: consumers do not see"
+        f" {'it' if count == 1 else 'them'}",
+        subject_of(halves, context),
     )
     if unknown:
         case.details.append(
@@ -151,7 +151,7 @@ def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) 
         )
     checked = f"checked back {times(checks)}" if checks else "did not check back"
     case.details.append(f"the broker {checked} in the capture")
-    case.details.append(f"messages: {', '.join(half.key for half in halves[:MOST_NAMED])}")
+    case.details.append(keys_text(halves))
     return case
 
 

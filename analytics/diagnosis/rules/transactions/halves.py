@@ -42,6 +42,8 @@ TIMEOUT_NS: Final = 6_000_000_000
 MANY_CHECKS: Final = 3
 MAX_MESSAGES: Final = 20_000
 MAX_CLIENTS: Final = 8
+MOST_NAMED: Final = 5
+"""maximum messages in one sentence"""
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 _DONE: Final = frozenset((None, _SUCCESS, CODES["OK"]))
 END_CALL: Final = "EndTransaction"
@@ -230,25 +232,35 @@ def _by_call(row: ExchangeRecord) -> str | None:
 
 def by_group_and_topic(
     messages: Iterable[ObservedHalf],
-) -> dict[tuple[str, str], list[ObservedHalf]]:
-    """Group messages by producer group and topic; empty texts if unknown."""
+) -> list[tuple[str, str, list[ObservedHalf]]]:
+    """Return messages by producer group and topic, sorted; empty texts if unknown."""
     groups: dict[tuple[str, str], list[ObservedHalf]] = {}
     for half in messages:
         groups.setdefault((half.group or "", half.topic or ""), []).append(half)
-    return groups
+    return [(group, topic, several) for (group, topic), several in sorted(groups.items())]
 
 
 def subject_of(
-    several: Sequence[ObservedHalf], context: Context, message: str | None = None
+    several: Sequence[ObservedHalf], context: Context, *, with_message: bool = True
 ) -> Subject:
-    """Return the subject of messages of one group and topic."""
+    """Return the subject of messages of one group and topic, with the message if there is one."""
     return Subject(
         broker=only(context.broker(half.broker) for half in several if half.broker),
         topic=several[0].topic or None,
         group=several[0].group or None,
         client=only(context.client(half.client) for half in several if half.client),
-        message=message,
+        message=several[0].key if with_message and len(several) == 1 else None,
     )
+
+
+def named_halves(halves: Sequence[ObservedHalf]) -> str:
+    """Return a message by its key, or the number of several messages."""
+    return f"half message {halves[0].key}" if len(halves) == 1 else f"{len(halves):,} half messages"
+
+
+def keys_text(halves: Sequence[ObservedHalf]) -> str:
+    """Return a sentence with the first keys."""
+    return f"messages: {', '.join(half.key for half in halves[:MOST_NAMED])}"
 
 
 def stored_half(half: ObservedHalf, context: Context) -> StoredHalfState | None:

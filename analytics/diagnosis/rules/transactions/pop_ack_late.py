@@ -157,11 +157,10 @@ class _Fold(Fold):
         count = len(late)
         latest = max(ack.late_ns for ack in late)
         topics = Counter(ack.topic for ack in late)
-        messages_text = "1 message" if count == 1 else f"{count:,} messages"
         topic = only(topics)
         case = tally.case(
-            f"{self.key} acknowledged {messages_text} of {topic or 'several topics'} too late, by"
-            f" up to {duration(latest)}: the broker redelivers such messages",
+            f"{self.key} acknowledged {counted(count, 'message')} of {topic or 'several topics'}"
+            f" too late, by up to {duration(latest)}: the broker redelivers such messages",
             Subject(
                 broker=only(context.broker(ack.server_address) for ack in late),
                 topic=topic,
