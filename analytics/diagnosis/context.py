@@ -28,6 +28,7 @@ from dissectors.rows.record import ORPHAN, UNANSWERED, ExchangeRecord
 from dissectors.rows.relays import Relay
 
 from .answered_routes import answered_route, latest_routes
+from .bounded import keep, state_in
 from .keys import Add, Flow
 from .need import CALLS_OF_CLIENTS, GROUPS, NEEDS_OF_CALLS, TRANSACTIONS, Need
 
@@ -112,8 +113,7 @@ _UNPAIRED: Final = frozenset((UNANSWERED, ORPHAN))
 
 
 def _remember(places: set[str], row: ExchangeRecord | ConversationRecord) -> None:
-    if len(places) < MAX_NAMES:
-        places.add(f"{row.capture}:{row.conversation}")
+    keep(places, f"{row.capture}:{row.conversation}", MAX_NAMES)
 
 
 @dataclass(slots=True)
@@ -435,11 +435,9 @@ class Context:
             self.left.setdefault(name, set()).add(time)
 
     def _seat(self, name: str, address: str, first: int, last: int) -> None:
-        seats = self.seats.get(name)
+        seats = state_in(self.seats, name, dict, MAX_NAMES)
         if seats is None:
-            if len(self.seats) >= MAX_NAMES:
-                return
-            seats = self.seats[name] = {}
+            return
         known = seats.get(address)
         if known is not None:
             seats[address] = min(first, known[0]), max(last, known[1])

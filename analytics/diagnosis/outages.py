@@ -28,6 +28,7 @@ from dissectors.rows.conversation_facts import (
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
+from .bounded import state_in
 from .context import Context
 from .problem import (
     Evidence,
@@ -383,10 +384,7 @@ class HostLosses(Fold):
         return servers
 
     def _part(self, address: str) -> ServerLosses | None:
-        part = self._parts.get(address)
-        if part is None and len(self._parts) < MAX_EVENTS:
-            part = self._parts[address] = ServerLosses(address)
-        return part
+        return state_in(self._parts, address, lambda: ServerLosses(address), MAX_EVENTS)
 
 
 def _parted(

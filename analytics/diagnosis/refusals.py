@@ -26,6 +26,7 @@ from dissectors.rows.outcome import SEND_CALLS, is_call
 from dissectors.rows.record import ExchangeRecord, MessageIdentity, identity_of
 from dissectors.rows.relays import Hop, Relay, hop_of, inner_hops
 
+from .bounded import state_in
 from .context import Context
 from .impact import Impact
 from .keys import WHOLE, whole, with_remark
@@ -208,11 +209,9 @@ class Refusals(Fold):
         key = identity_of(row)
         if key is None:
             return
-        attempts = self.tried.get(key)
+        attempts = state_in(self.tried, key, list, MAX_MESSAGES)
         if attempts is None:
-            if len(self.tried) >= MAX_MESSAGES:
-                return
-            attempts = self.tried[key] = []
+            return
         if len(attempts) < MAX_ATTEMPTS:
             attempts.append(
                 RefusedAttempt(

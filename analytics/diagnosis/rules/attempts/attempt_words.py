@@ -21,6 +21,7 @@ from ....sends.attempts import (
     UNSURE,
     ObservedAttempt,
 )
+from ...bounded import keep
 from ...context import Context
 from ...keys import joined_key
 from ...messages import ObservedMessage
@@ -127,8 +128,7 @@ class MessageFold(TallyFold):
     def count(self, message: ObservedMessage, attempt: ObservedAttempt) -> None:
         """Count an attempt of a message."""
         send = attempt.send
-        if len(self.keys) < MAX_KEYS:
-            self.keys.add(message.key)
+        keep(self.keys, message.key, MAX_KEYS)
         self.tally.add(evidence_of(attempt, how(attempt)))
         self.topics.note(send.topic)
         self.groups.note(send.group)

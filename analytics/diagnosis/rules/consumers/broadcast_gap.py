@@ -9,6 +9,7 @@ from dissectors.quantities import counted
 from dissectors.remoting.row_facts.ext_fields import PULLS, following_in
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import state_in
 from ...context import Context
 from ...impact import Impact
 from ...keys import named_group
@@ -101,13 +102,10 @@ class _Fold(Fold):
             if row.topic is None or row.queue_id is None or row.queue_offset is None:
                 continue
             puller = _Puller(row.topic, row.server_address, row.queue_id, row.client_address)
-            pulls = self._pulls.get(puller)
-            if pulls is None:
-                if len(self._pulls) >= MAX_PULLERS:
-                    continue
-                pulls = self._pulls[puller] = _Pulls()
-            following = following_in(row.facts)
-            pulls.add(row, row.queue_offset, following or row.queue_offset)
+            pulls = self._pulls.get(puller) or state_in(self._pulls, puller, _Pulls, MAX_PULLERS)
+            if pulls is not None:
+                following = following_in(row.facts)
+                pulls.add(row, row.queue_offset, following or row.queue_offset)
 
     def cases(self, context: Context) -> Iterable[Case]:
         if self.key not in context.broadcasting:

@@ -25,6 +25,7 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.outcome import LONG_POLLS, RECEIVE_CALLS
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
+from ...bounded import state_in
 from ...context import Context
 from ...keys import Add, Flow, slowest_of
 from ...names import called, only, times
@@ -159,11 +160,9 @@ class _Endpoint:
             tick = row.request_time // TICK
             self.committed.add((tick,))
             queue = row.group, row.topic, row.queue_id
-            once = self.once.get(queue)
+            once = self.once.get(queue) or state_in(self.once, queue, Ticks, MAX_ROUNDS)
             if once is None:
-                if len(self.once) >= MAX_ROUNDS:
-                    continue
-                once = self.once[queue] = Ticks()
+                continue
             if tick in once or tick - 1 in once or tick + 1 in once:
                 self.twice.add((tick - 1, tick, tick + 1))
             once.add((tick,))
@@ -223,11 +222,9 @@ class _Fold(Fold):
 
     def adder_of(self, flow: Flow) -> Add:
         """Return the function that adds requests of one connection."""
-        endpoint = self._endpoints.get(flow.client_address)
+        endpoint = state_in(self._endpoints, flow.client_address, _Endpoint, MAX_ENDPOINTS)
         if endpoint is None:
-            if len(self._endpoints) >= MAX_ENDPOINTS:
-                return _ignore
-            endpoint = self._endpoints[flow.client_address] = _Endpoint()
+            return _ignore
         if flow.request_code is None:
             return endpoint.add_calls
         if flow.request_code == COMMIT:

@@ -12,6 +12,7 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.ext_fields import PULLS
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
+from ...bounded import state_in
 from ...context import Context
 from ...impact import Impact
 from ...keys import Add, Flow, whole
@@ -119,10 +120,7 @@ class _Fold(Fold):
         if row.topic is None or row.queue_id is None or row.group is None:
             return None
         owned = _Owned(row.group, row.client_address, row.topic, row.server_address, row.queue_id)
-        use = self._queues.get(owned)
-        if use is None and len(self._queues) < MAX_QUEUES:
-            use = self._queues[owned] = _Use()
-        return use
+        return self._queues.get(owned) or state_in(self._queues, owned, _Use, MAX_QUEUES)
 
     def _add_pulls(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:

@@ -16,6 +16,7 @@ from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
 from dissectors.rows.outcome import is_call
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import keep
 from ...context import Context
 from ...impact import Impact
 from ...names import counted_names, only, times
@@ -70,8 +71,7 @@ class _Fold(Fold):
             return
         key = row.unique_key or f"{row.conversation} {row.opaque}"
         if key not in self.sent_keys:
-            if len(self.sent_keys) < Returns.MAX_MESSAGES:
-                self.sent_keys.add(key)
+            keep(self.sent_keys, key, Returns.MAX_MESSAGES)
             part = self._sent.part("", end_of(row), self.lasts)
             assert part is not None, "one name fits"
             part.keys.add(key)

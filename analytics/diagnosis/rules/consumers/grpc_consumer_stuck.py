@@ -13,6 +13,7 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.outcome import RECEIVE_CALLS
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
+from ...bounded import state_in
 from ...context import Context
 from ...keys import WHOLE
 from ...problem import (
@@ -131,12 +132,9 @@ class _Fold(Fold):
         client = row.client_id
         if client is None:
             return
-        client_state = self._clients.get(client)
-        if client_state is None:
-            if len(self._clients) >= MAX_CLIENTS:
-                return
-            client_state = self._clients[client] = _Client()
-        client_state.take(row)
+        state = self._clients.get(client) or state_in(self._clients, client, _Client, MAX_CLIENTS)
+        if state is not None:
+            state.take(row)
 
     def add_connection(self, row: ConversationRecord) -> None:
         if len(self._connections) < MAX_CLIENTS:

@@ -13,6 +13,7 @@ from dissectors.remoting.row_facts.values import number_in
 from dissectors.remoting.topic_names import is_group_topic
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import state_in
 from ...context import Context
 from ...keys import named_group
 from ...need import Need
@@ -84,11 +85,9 @@ class _Fold(Fold):
         if is_group_topic(topic):
             return
         place = _Place(topic, row.server_address, row.queue_id)
-        queue = self._queues.get(place)
+        queue = self._queues.get(place) or state_in(self._queues, place, _Queue, MAX_QUEUES)
         if queue is None:
-            if len(self._queues) >= MAX_QUEUES:
-                return
-            queue = self._queues[place] = _Queue()
+            return
         if row.request_code == _QUERY:
             if row.response_code == _SUCCESS and _may_be_first(row, queue.query):
                 what = f"offset of queue {row.queue_id} is {offset}"

@@ -19,6 +19,7 @@ from dissectors.remoting.topic_names import RETRY_PREFIX
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import state_in
 from ...context import CLUSTERING, Context
 from ...keys import WHOLE, whole
 from ...names import only, times
@@ -108,11 +109,9 @@ class SubscriptionFold(Fold):
                 self.take_stop(row.client_id, time_of(row))
             return
         where = (row.group or "", row.topic or "", row.client_address, row.response_code or 0)
-        tally = self.refused.get(where)
+        tally = state_in(self.refused, where, Tally, MAX_CLIENTS)
         if tally is None:
-            if len(self.refused) >= MAX_CLIENTS:
-                return
-            tally = self.refused[where] = Tally()
+            return
         tally.add(shown(row))
 
     def take_stop(self, client: str, time: int) -> None:

@@ -12,6 +12,7 @@ from dissectors.remoting.row_facts.heartbeats import consumers_in, subscriptions
 from dissectors.remoting.row_facts.names import MEMBER, MEMBERS, fact_in, facts_in
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import state_in
 from ...context import Context
 from ...keys import whole
 from ...need import Need
@@ -108,12 +109,7 @@ class _Fold(Fold):
 
     def _group(self, name: str | None) -> _Group | None:
         """Return the state of a group, or None if it has no name or the limit is reached."""
-        if not name:
-            return None
-        group = self.groups.get(name)
-        if group is None and len(self.groups) < MAX_GROUPS:
-            group = self.groups[name] = _Group()
-        return group
+        return state_in(self.groups, name, _Group, MAX_GROUPS) if name else None
 
     def cases(self, context: Context) -> Iterable[Case]:
         for name, group in sorted(self.groups.items()):

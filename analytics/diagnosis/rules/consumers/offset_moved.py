@@ -9,6 +9,7 @@ from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.row_facts.ext_fields import offsets_in
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import keep
 from ...context import Context
 from ...keys import joined_key, parts_of
 from ...names import only
@@ -62,8 +63,7 @@ class _Moved:
         )
         queue = (row.server_address, row.queue_id if row.queue_id is not None else -1)
         self._note(queue, (row.response_time or 0, (asked, following, least, most)))
-        if len(self.clients) < MAX_QUEUES:
-            self.clients.add(row.client_address)
+        keep(self.clients, row.client_address, MAX_QUEUES)
 
     def span(self) -> tuple[int, int]:
         """Return the first and the last time."""

@@ -12,6 +12,7 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.ext_fields import following_in, offsets_in
 from dissectors.rows.record import ONEWAY, ExchangeRecord
 
+from ...bounded import state_in
 from ...context import Context
 from ...impact import Impact
 from ...keys import Add, Flow, joined_key, parts_of
@@ -208,11 +209,10 @@ class _Fold(Fold):
             number, offset = row.queue_id, row.queue_offset
             if number is None or number < 0 or offset is None:
                 continue
-            pulls = queues.get(_Queue(server, number))
+            queue = _Queue(server, number)
+            pulls = queues.get(queue) or state_in(queues, queue, _Pulls, MAX_QUEUES)
             if pulls is None:
-                if len(queues) >= MAX_QUEUES:
-                    continue
-                pulls = queues[_Queue(server, number)] = _Pulls()
+                continue
             if row.response_code == MOVED or not pulls.has_taken(row, offset):
                 self._add_pull(row, offset, number, pulls)
 

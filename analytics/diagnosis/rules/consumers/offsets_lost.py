@@ -9,6 +9,7 @@ from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import state_in
 from ...context import Context
 from ...impact import Impact
 from ...keys import whole
@@ -72,11 +73,9 @@ class _Fold(Fold):
         if not row.group or not row.topic or row.queue_id is None or row.queue_offset is None:
             return
         queue = _Queue(row.group, row.topic, row.server_address, row.queue_id)
-        events = self._events.get(queue)
+        events = self._events.get(queue) or state_in(self._events, queue, list, MAX_QUEUES)
         if events is None:
-            if len(self._events) >= MAX_QUEUES:
-                return
-            events = self._events[queue] = []
+            return
         is_query = row.request_code == _QUERY
         what = f"{'offset' if is_query else 'commit'} {row.queue_offset} of queue {row.queue_id}"
         evidence = shown(row, what) if is_query else asked(row, what)

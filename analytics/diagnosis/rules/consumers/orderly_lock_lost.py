@@ -16,6 +16,7 @@ from dissectors.remoting.row_facts.names import (
 from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import state_in
 from ...context import Context
 from ...names import only
 from ...need import Need
@@ -59,11 +60,9 @@ class _Fold(Fold):
         if wanted is None or got is None or wanted < 0 or got < 0:
             return
         name = row.client_id or row.client_address
-        client = self.clients.get(name)
+        client = state_in(self.clients, name, _Client, MAX_CLIENTS)
         if client is None:
-            if len(self.clients) >= MAX_CLIENTS:
-                return
-            client = self.clients[name] = _Client()
+            return
         if got >= wanted:
             client.won += 1
             return

@@ -14,6 +14,7 @@ from dissectors.rows.conversation_facts import left_at
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import keep
 from ...context import Context
 from ...keys import WHOLE, Add, Flow, whole
 from ...names import times
@@ -68,8 +69,7 @@ class _Fold(Fold):
 
     def _add_leaves(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:
-            if len(self._left) < MAX_CONNECTIONS:
-                self._left.add((row.capture, row.conversation))
+            keep(self._left, (row.capture, row.conversation), MAX_CONNECTIONS)
 
     def add_connection(self, row: ConversationRecord) -> None:
         if len(self._ended) < MAX_CONNECTIONS:

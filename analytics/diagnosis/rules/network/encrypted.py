@@ -12,6 +12,7 @@ from dissectors.rows import conversation_facts as facts_of
 from dissectors.rows.conversation_facts import conversation_fact_in
 from dissectors.rows.conversation_record import ConversationRecord
 
+from ...bounded import state_in
 from ...context import Context
 from ...names import MAX_NAMED, Names, counted_names
 from ...need import Need
@@ -33,11 +34,9 @@ class _Fold(Fold):
     def add_connection(self, row: ConversationRecord) -> None:
         chosen = conversation_fact_in(row.facts, facts_of.TLS_CHOSEN)
         version = f"TLS {chosen}" if chosen else "a version that was not captured"
-        tally = self._tallies.get(row.server_address)
+        tally = state_in(self._tallies, row.server_address, Tally, MAX_NAMED)
         if tally is None:
-            if len(self._tallies) >= MAX_NAMED:
-                return
-            tally = self._tallies[row.server_address] = Tally()
+            return
         tally.add(connected(row, f"{row.client_address} to {row.server_address}: {version}"))
         self.clients.note(host_of(row.client_address))
         self.chosen.note(chosen)

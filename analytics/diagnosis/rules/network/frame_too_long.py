@@ -9,6 +9,7 @@ from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import FRAME_LENGTH, conversation_number_in
 from dissectors.rows.conversation_record import ConversationRecord
 
+from ...bounded import keep
 from ...context import Context
 from ...need import Need
 from ...outages import named, server_of, subject_at
@@ -34,8 +35,7 @@ class _Fold(TallyFold):
         self.tally.add(connected(row, what))
         self.longest = max(self.longest, length)
         self.closed += row.ended_by == tcp.SERVER
-        if len(self.clients) < MAX_CLIENTS:
-            self.clients.add(row.client_address)
+        keep(self.clients, row.client_address, MAX_CLIENTS)
 
     def case(self, context: Context) -> Case:
         up_to = "up to " if self.tally.count > 1 else ""

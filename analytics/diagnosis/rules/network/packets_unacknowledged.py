@@ -18,6 +18,7 @@ from dissectors.rows.conversation_facts import (
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ANSWERED, ExchangeRecord
 
+from ...bounded import state_in
 from ...context import Context
 from ...keys import by_server, response_times
 from ...names import times
@@ -118,11 +119,9 @@ class _Fold(Fold):
             (self._requests, [row.request_bytes or 0 for row in rows]),
             (self._responses, [row.response_bytes or 0 for row in rows]),
         ):
-            of_host = kept.get(host)
+            of_host = state_in(kept, host, _Sizes, MAX_HOSTS)
             if of_host is None:
-                if len(kept) >= MAX_HOSTS:
-                    continue
-                of_host = kept[host] = _Sizes()
+                continue
             of_host.add(sizes)
 
     def add_connection(self, row: ConversationRecord) -> None:

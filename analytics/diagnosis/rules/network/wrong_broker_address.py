@@ -18,6 +18,7 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
+from ...bounded import keep, state_in
 from ...context import BROKER, Context
 from ...keys import WHOLE, Add, Flow, whole
 from ...need import Need
@@ -118,17 +119,12 @@ class _Fold(Fold):
             self._routed.clear()
         entries = self._routed[route, client, server] = []
         for name, address in route.named:
-            entry = self._named.get(address)
+            entry = state_in(self._named, address, _Address, MAX_ADDRESSES)
             if entry is None:
-                if len(self._named) >= MAX_ADDRESSES:
-                    continue
-                entry = self._named[address] = _Address()
-            if len(entry.clients) < MAX_ADDRESSES:
-                entry.clients.add(client)
-            if len(entry.servers) < MAX_ADDRESSES:
-                entry.servers.add(server)
-            if len(entry.names) < MAX_ADDRESSES:
-                entry.names.add(name)
+                continue
+            keep(entry.clients, client, MAX_ADDRESSES)
+            keep(entry.servers, server, MAX_ADDRESSES)
+            keep(entry.names, name, MAX_ADDRESSES)
             entries.append((name, address, entry))
         return entries
 

@@ -14,6 +14,7 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.outcome import RECEIVE_CALLS, SEND_CALLS
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import keep, state_in
 from ...context import Context
 from ...keys import WHOLE
 from ...names import listed
@@ -66,24 +67,19 @@ class _Fold(Fold):
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if row.request_name in _NEXT:
-            if len(self._going_on) < MAX_ADDRESSES:
-                self._going_on.add(host_of(row.client_address))
+            keep(self._going_on, host_of(row.client_address), MAX_ADDRESSES)
             return
         for address in facts_in(row.facts, ENDPOINT):
-            entry = self._named.get(address)
+            entry = state_in(self._named, address, _Address, MAX_ADDRESSES)
             if entry is None:
-                if len(self._named) >= MAX_ADDRESSES:
-                    return
-                entry = self._named[address] = _Address()
+                return
             entry.add(row, address)
 
     def add_connection(self, row: ConversationRecord) -> None:
         if _failed(row):
-            failed = self._failed.get(row.server_address)
+            failed = state_in(self._failed, row.server_address, list, MAX_ADDRESSES)
             if failed is None:
-                if len(self._failed) >= MAX_ADDRESSES:
-                    return
-                failed = self._failed[row.server_address] = []
+                return
             failed.append(row)
             if len(failed) > MAX_FAILED:
                 failed.sort(key=lambda item: (item.start_time, item.capture, item.conversation))

@@ -12,6 +12,7 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.names import RESPELLED, facts_in
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import keep
 from ...context import Context
 from ...keys import WHOLE, Add, Flow, whole
 from ...names import Names, counted_names, listed, only
@@ -62,8 +63,7 @@ class _Fold(Fold):
         row = rows[0]
         place = row.client_address, row.server_address
         if row.response_code in _SERVED:
-            if len(self._served) < MAX_CLIENTS:
-                self._served.add(place)
+            keep(self._served, place, MAX_CLIENTS)
         elif place in self._refused or len(self._refused) < MAX_CLIENTS:
             self._refused[place] += len(rows)
 

@@ -15,6 +15,7 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
+from ...bounded import state_in
 from ...context import Context
 from ...keys import Add, Flow, whole
 from ...names import listed
@@ -143,7 +144,8 @@ class _Fold(Fold):
             by_name.setdefault(name, set()).add(address)
         times = []
         for name, several in by_name.items():
-            named, addresses = self._of(namesrv, name), frozenset(several)
+            named = state_in(self._named, (namesrv, name), _Named, MAX_NAMES)
+            addresses = frozenset(several)
             if named is None:
                 continue
             if addresses not in named.routes and len(named.routes) >= MAX_ROUTES:
@@ -159,8 +161,10 @@ class _Fold(Fold):
 
     def _take_registration(self, row: ExchangeRecord) -> None:
         name, _, address = row.brokers[0].rpartition("=") if row.brokers else ("", "", "")
-        named = self._of(row.server_address, name) if name else None
-        if named is None or row.request_time is None:
+        if not name or row.request_time is None:
+            return
+        named = state_in(self._named, (row.server_address, name), _Named, MAX_NAMES)
+        if named is None:
             return
         evidence = shown(row, f"{name} registers with {address}")
         place = address, row.client_address
@@ -174,12 +178,6 @@ class _Fold(Fold):
                 del named.registered[most]
             known = named.registered[place] = _Registered(address, evidence)
         known.add(evidence)
-
-    def _of(self, namesrv: str, name: str) -> _Named | None:
-        named = self._named.get((namesrv, name))
-        if named is None and len(self._named) < MAX_NAMES:
-            named = self._named[namesrv, name] = _Named()
-        return named
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return a case per name used by several brokers at once."""

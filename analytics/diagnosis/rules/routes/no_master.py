@@ -11,6 +11,7 @@ from dissectors.remoting.row_facts.routes import MASTER_ID, RoutedBroker
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
+from ...bounded import state_in
 from ...context import Context
 from ...keys import whole
 from ...names import called
@@ -148,7 +149,7 @@ class _Fold(Fold):
 
         None if their time alone is not enough.
         """
-        broker = self._broker(routed.name)
+        broker = state_in(self.brokers, routed.name, _Broker, MAX_BROKERS)
         if broker is None:
             return None
         addresses = {address for name, address in route.named if name == routed.name}
@@ -200,12 +201,6 @@ class _Fold(Fold):
                     )
                 yield case
         yield from refused
-
-    def _broker(self, name: str) -> _Broker | None:
-        broker = self.brokers.get(name)
-        if broker is None and len(self.brokers) < MAX_BROKERS:
-            broker = self.brokers[name] = _Broker()
-        return broker
 
 
 def _keep(kept: set[str], more: set[str]) -> None:

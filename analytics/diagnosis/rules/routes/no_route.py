@@ -15,6 +15,7 @@ from dissectors.rows.outcome import RECEIVE_CALLS, SEND_CALLS, is_call
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...answered_routes import answered_route
+from ...bounded import keep, state_in
 from ...context import Context
 from ...keys import whole
 from ...names import counted_names, listed
@@ -122,8 +123,7 @@ class _Fold(Fold):
                 key = row.server_address, name
                 if key in self.registered or len(self.registered) < MAX_TOPICS:
                     times = self.registered.setdefault(key, set())
-                    if len(times) < MAX_ASKED:
-                        times.add(time)
+                    keep(times, time, MAX_ASKED)
             return
         if row.topic == DEFAULT_TOPIC:
             # A request without a response may have got a route that was not captured.
@@ -135,21 +135,16 @@ class _Fold(Fold):
             return
         if is_own_topic(row.topic) or row.topic is None or row.response_code is None:
             return
-        topic = self.topics.get(row.topic)
+        topic = state_in(self.topics, row.topic, _Topic, MAX_TOPICS)
         if topic is None:
-            if len(self.topics) >= MAX_TOPICS:
-                return
-            topic = self.topics[row.topic] = _Topic()
+            return
         if good:
             first, last = topic.found or (time, time)
             topic.found = min(first, time), max(last, time)
-            if len(topic.servers) < MAX_SERVERS:
-                topic.servers.add(row.server_address)
+            keep(topic.servers, row.server_address, MAX_SERVERS)
             for name, _ in answered_route(row).named:
-                if len(topic.brokers) < MAX_SERVERS:
-                    topic.brokers.add(name)
-            if len(self.routing) < MAX_CLIENTS:
-                self.routing.add(row.server_address)
+                keep(topic.brokers, name, MAX_SERVERS)
+            keep(self.routing, row.server_address, MAX_CLIENTS)
         elif len(topic.missing) < MAX_ASKED:
             end = row.response_time or time
             ends = row.client_address, row.server_address

@@ -12,6 +12,7 @@ from dissectors.endpoint import host_of
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 
+from ...bounded import state_in
 from ...context import NAMESRV, Context
 from ...keys import WHOLE
 from ...names import MAX_NAMED, counted_names
@@ -115,11 +116,9 @@ class _Fold(Fold):
 
     def add_connection(self, row: ConversationRecord) -> None:
         name = host_of(row.server_address)
-        host = self._hosts.get(name)
+        host = state_in(self._hosts, name, _Host, MAX_CONNECTS)
         if host is None:
-            if len(self._hosts) >= MAX_CONNECTS:
-                return
-            host = self._hosts[name] = _Host()
+            return
         host.add(row)
         came_about = row.commands and row.start != tcp.MIDSTREAM
         if came_about and len(self._connects) < MAX_CONNECTS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final, TypeVar
+from typing import Final
 
 from dissectors.foreign import natural_of
 from dissectors.quantities import counted
@@ -13,6 +13,7 @@ from dissectors.remoting.row_facts.ext_fields import PULLS
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import answered_route
+from ...bounded import keep, state_in
 from ...context import Context
 from ...keys import Add, Flow
 from ...names import MAX_NAMED, listed
@@ -36,9 +37,6 @@ _ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 _CODES: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.INVALID_PARAMETER)))
 _ILLEGAL: Final = re.compile(r"^queueId\[(\d{1,9})\] is illegal.*readQueueNums:\[(\d{1,9})\]")
 """PullMessageProcessor: a queue that the topic does not have"""
-
-
-_Key = TypeVar("_Key")
 
 
 class _Broker:
@@ -73,8 +71,7 @@ class _Broker:
     def take_refusal(self, row: ExchangeRecord, queue: int, left: int) -> None:
         """Add a pull of a nonexistent queue."""
         self.refused.add(shown(row))
-        if len(self.queues) < MAX_NAMED:
-            self.queues.add(queue)
+        keep(self.queues, queue, MAX_NAMED)
         self.left = max(self.left, left)
         if row.group and len(self.groups) < MAX_NAMED:
             self.groups.add(row.group)
@@ -102,7 +99,7 @@ class _Fold(Fold):
     def add_exchange(self, row: ExchangeRecord) -> None:
         match = _ILLEGAL.search(row.remark or "")
         queue, left = (natural_of(text) for text in match.groups()) if match else (None, None)
-        broker = _kept(self._refusing, row.server_address)
+        broker = state_in(self._refusing, row.server_address, _Broker, MAX_NAMED)
         if broker is not None and queue is not None and left is not None:
             broker.take_refusal(row, queue, left)
 
@@ -120,7 +117,12 @@ class _Fold(Fold):
                         (broker, routed.read_queues)
                         for routed in answered_route(row).brokers
                         if routed.perm is not None
-                        and (broker := _kept(self._routed, (routed.name, namesrv))) is not None
+                        and (
+                            broker := state_in(
+                                self._routed, (routed.name, namesrv), _Broker, MAX_NAMED
+                            )
+                        )
+                        is not None
                     ]
                 for broker, queues in counts:
                     broker.take_route(queues, row)
@@ -187,13 +189,6 @@ class _Fold(Fold):
             )
             case.details.append("the capture does not show whether messages are left there")
         return case
-
-
-def _kept(brokers: dict[_Key, _Broker], key: _Key) -> _Broker | None:
-    state = brokers.get(key)
-    if state is None and len(brokers) < MAX_NAMED:
-        state = brokers[key] = _Broker()
-    return state
 
 
 def _place(row: ExchangeRecord) -> tuple[int, str, int, int]:

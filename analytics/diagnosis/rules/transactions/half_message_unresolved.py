@@ -11,6 +11,7 @@ from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.message_record import COMMITTED, ROLLED_BACK
 
+from ...bounded import keep
 from ...context import Context
 from ...impact import Impact
 from ...keys import WHOLE
@@ -47,8 +48,7 @@ class _Fold(HalvesFold):
 
     def add_connection(self, row: ConversationRecord) -> None:
         if row.gaps or row.directions != tcp.BOTH:
-            if len(self.holed) < MAX_CONNECTIONS:
-                self.holed.add((row.capture, row.conversation))
+            keep(self.holed, (row.capture, row.conversation), MAX_CONNECTIONS)
         elif len(self.connections) < MAX_CONNECTIONS:
             ended = row.end in (tcp.FIN, tcp.RESET)
             self.connections[row.capture, row.conversation] = (row.end_time, ended)

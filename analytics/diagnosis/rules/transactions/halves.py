@@ -26,6 +26,7 @@ from dissectors.remoting.row_facts.names import (
 from dissectors.rows.outcome import SEND_CALLS
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import keep, state_in
 from ...context import Context
 from ...keys import WHOLE
 from ...names import only
@@ -136,11 +137,9 @@ class Halves:
         key = fact_in(row.facts, TRANSACTION_ID) if is_check else row.unique_key
         if key is None:
             return
-        one = self.messages.get(key)
+        one = state_in(self.messages, key, lambda: ObservedHalf(key), MAX_MESSAGES)
         if one is None:
-            if len(self.messages) >= MAX_MESSAGES:
-                return
-            one = self.messages[key] = ObservedHalf(key)
+            return
         if is_check:
             _take_check(one, row)
         elif row.request_code == END or row.request_name == END_CALL:
@@ -173,8 +172,7 @@ def _take_check(half: ObservedHalf, row: ExchangeRecord) -> None:
     client = f"{row.capture} {row.client_address}"
     if client in half.clients or len(half.clients) < MAX_CLIENTS:
         half.clients[client] += 1
-    if len(half.responders) < MAX_CLIENTS:
-        half.responders.add(row.server_address)
+    keep(half.responders, row.server_address, MAX_CLIENTS)
     if row.request_name == CHECK_CALL and len(half.proxied) < MAX_CLIENTS:
         half.proxied.add(row.server_address)
     half.checks.add(

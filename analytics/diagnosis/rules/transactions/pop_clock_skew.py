@@ -11,6 +11,7 @@ from dissectors.remoting.row_facts.names import BORN_MS, SUSPEND_MS
 from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import keep
 from ...context import Context
 from ...names import MAX_NAMED, Names, counted_names
 from ...need import Need
@@ -53,8 +54,7 @@ class _Fold(Fold):
         self.patience = max(self.patience, number_in(row.facts, SUSPEND_MS) or 0)
         self.groups.note(row.group)
         self.topics.note(row.topic)
-        if len(self.endpoints) < MAX_NAMED:
-            self.endpoints.add(row.client_address)
+        keep(self.endpoints, row.client_address, MAX_NAMED)
 
     def cases(self, context: Context) -> Iterable[Case]:
         refused = self.refused.count

@@ -7,6 +7,7 @@ from typing import Final
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
+from ...bounded import keep
 from ...context import Context
 from ...names import MAX_NAMED, Names, counted_names, only
 from ...need import Need
@@ -30,8 +31,7 @@ class _Fold(TallyFold):
         if not self.tally.add_late(time_of(row)):
             self.tally.add(asked(row, f"{row.request_name} without the oneway flag"))
         self.groups.note(row.group)
-        if len(self.clients) < MAX_NAMED:
-            self.clients.add(row.client_address)
+        keep(self.clients, row.client_address, MAX_NAMED)
 
     def case(self, context: Context) -> Case:
         group = only(self.groups)

@@ -11,6 +11,7 @@ from dissectors.remoting.code_sets import REPLIES, SENDS, STORED
 from dissectors.remoting.row_facts.routes import RoutedBroker
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import state_in
 from ...context import Context
 from ...keys import Add, Flow
 from ...names import Names, counted_names, only
@@ -95,10 +96,7 @@ class _Fold(Fold):
 
     def _sends_to(self, queue: _Queue, row: ExchangeRecord) -> _Sends | None:
         """Return the state of a queue, or None if the limit is reached."""
-        sends = self.queues.get(queue)
-        if sends is None and len(self.queues) < MAX_QUEUES:
-            sends = self.queues[queue] = _Sends(row)
-        return sends
+        return state_in(self.queues, queue, lambda: _Sends(row), MAX_QUEUES)
 
     def cases(self, context: Context) -> Iterable[Case]:
         by_broker: dict[str, dict[str, dict[int, int]]] = {}
