@@ -116,6 +116,13 @@ def _remember(places: set[str], row: ExchangeRecord | ConversationRecord) -> Non
     keep(places, f"{row.capture}:{row.conversation}", MAX_NAMES)
 
 
+_SETS: Final = (
+    *("needs", "called", "relays", "sent", "pulling", "clustering", "broadcasting", "orderly"),
+    *("endpoints", "new_groups"),
+)
+"""fields of `Context` that are sets"""
+
+
 @dataclass(slots=True)
 class Context:
     """Knowledge about the capture beyond the rows of one fold."""
@@ -384,17 +391,9 @@ class Context:
         for name, times in other.left.items():
             for time in times:
                 self._left(name, time)
-        self.needs |= other.needs
-        self.called |= other.called
+        for name in _SETS:
+            getattr(self, name).update(getattr(other, name))
         self.batch_acks |= other.batch_acks
-        self.relays |= other.relays
-        self.sent |= other.sent
-        self.pulling |= other.pulling
-        self.clustering |= other.clustering
-        self.broadcasting |= other.broadcasting
-        self.orderly |= other.orderly
-        self.endpoints |= other.endpoints
-        self.new_groups |= other.new_groups
         for group, where in other.starts.items():
             self._start(group, where)
         for part in ("connections", "midstream", "with_gaps", "truncated", "damaged"):

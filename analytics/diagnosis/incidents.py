@@ -164,16 +164,18 @@ def impact_of(problems: Sequence[Problem]) -> str:
 
 def _weight(problem: Problem) -> tuple[int, int, str, str, str]:
     """Return the sort key of a problem; subjects are unique within a rule."""
-    grade = -_GRADE[problem.severity]
-    return grade, problem.first_time, problem.rule, problem.title, str(problem.subject)
-
-
-_GRADE: Final = {"info": 0, "warning": 1, "error": 2}
+    return (
+        -problem.severity.grade,
+        problem.first_time,
+        problem.rule,
+        problem.title,
+        str(problem.subject),
+    )
 
 
 def _weight_of_incident(incident: list[Problem]) -> tuple[int, int, int]:
     first = min(problem.first_time for problem in incident)
-    worst = max(_GRADE[problem.severity] for problem in incident)
+    worst = max(problem.severity for problem in incident).grade
     return -worst, first, -len(incident)
 
 

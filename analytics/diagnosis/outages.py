@@ -10,7 +10,7 @@ RocketMQ: NettyRemotingClient, BrokerOuterAPI.registerBrokerAll.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Final
@@ -104,8 +104,7 @@ class Outage:
             tally.add(loss.evidence)
             for row in loss.waiting:
                 tally.add(asked(row), count=0)
-        for failure in self.failed:
-            tally.add(connected(failure, how_it_failed(failure)), last=failure.end_time)
+        tally.merge(failed_connects(self.failed))
         return tally
 
     @property
@@ -138,14 +137,6 @@ class Outage:
             return f"from {begin} UTC until at least {clock_after(self.start, self.last)}"
         length = duration(self.end - self.start)
         return f"from {period(self.start, self.end)} UTC ({length})"
-
-
-def merged(outages: Sequence[Outage]) -> Tally:
-    """Return the merged evidence of all outages."""
-    tally = Tally()
-    for outage in outages:
-        tally.merge(outage.tally())
-    return tally
 
 
 class ServerLosses:
@@ -445,6 +436,14 @@ def how_it_failed(row: ConversationRecord) -> str:
     if row.end == tcp.REFUSED:
         return f"connect of {row.client_address} to {row.server_address} refused"
     return f"connect of {row.client_address} to {row.server_address} unanswered ({row.syns} SYN)"
+
+
+def failed_connects(rows: Iterable[ConversationRecord]) -> Tally:
+    """Return a tally of failed connects."""
+    tally = Tally()
+    for row in rows:
+        tally.add(connected(row, how_it_failed(row)), last=row.end_time)
+    return tally
 
 
 def named(context: Context, address: str) -> str:

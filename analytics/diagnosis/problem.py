@@ -21,6 +21,8 @@ from dissectors.times import text_of_time
 
 from .impact import Impact
 
+MS: Final = 1_000_000
+"""ns"""
 MOST_EVIDENCE: Final = 8
 """maximum exchanges and connections listed as evidence of one problem"""
 
@@ -32,17 +34,23 @@ class ProblemSeverity(StrEnum):
     WARNING = "warning"
     ERROR = "error"
 
+    @property
+    def grade(self) -> int:
+        """Its place in the order of gravity."""
+        return _GRADES.index(self)
+
+    # Without these four, `str` would compare the names.
     def __lt__(self, other: str) -> bool:
-        return _GRADES.index(self) < _GRADES.index(other)
+        return self.grade < _GRADES.index(other)
 
     def __le__(self, other: str) -> bool:
-        return _GRADES.index(self) <= _GRADES.index(other)
+        return self.grade <= _GRADES.index(other)
 
     def __gt__(self, other: str) -> bool:
-        return _GRADES.index(self) > _GRADES.index(other)
+        return self.grade > _GRADES.index(other)
 
     def __ge__(self, other: str) -> bool:
-        return _GRADES.index(self) >= _GRADES.index(other)
+        return self.grade >= _GRADES.index(other)
 
 
 _GRADES: Final = ("info", "warning", "error")

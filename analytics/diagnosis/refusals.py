@@ -30,7 +30,7 @@ from .bounded import state_in
 from .context import Context
 from .impact import Impact
 from .keys import WHOLE, whole, with_remark
-from .names import Names, by_client, counted_names, only, subject_of
+from .names import Names, by_client, called, counted_names, only, subject_of, times
 from .problem import Case, Subject, Tally, end_of, shown
 from .rule import Exchanges, Fold
 from .spells import Parts, span_of, spells
@@ -124,6 +124,11 @@ class Refusals(Fold):
         least, most = self.figures.get(name, (value, value))
         self.figures[name] = (min(least, value), max(most, value))
 
+    def note_version(self, row: ExchangeRecord) -> None:
+        """Count the version of the client, if it is known."""
+        if row.version_name:
+            self.note_name(_VERSION, f"{row.language} {row.version_name}")
+
     def note_name(self, name: str, value: str | None, count: int = 1) -> None:
         """Count a named value."""
         if value:
@@ -142,7 +147,7 @@ class Refusals(Fold):
         raise NotImplementedError
 
     def details(self, context: Context) -> list[str]:
-        """Return further sentences: by default the clients of the refused requests."""
+        """Return further sentences: by default who sent the refused requests."""
         lines = []
         if self.topics:
             lines.append(f"topics: {counted_names(self.topics)}")
@@ -150,6 +155,8 @@ class Refusals(Fold):
             lines.append(f"groups: {counted_names(self.groups)}")
         if clients := self._clients(context):
             lines.append(f"clients: {counted_names(clients)}")
+        if versions := self.named(_VERSION):
+            lines.append(f"client versions: {counted_names(versions)}")
         return lines
 
     def _clients(self, context: Context) -> Counter[str]:
@@ -189,11 +196,26 @@ class Refusals(Fold):
             noun = "request"
         return counted(self.tally.count, noun)
 
+    @property
+    def of_groups(self) -> str:
+        """The groups for a title: `` of group a``; empty if there are none."""
+        return f" of {called('group', self.groups)}" if self.groups else ""
+
     def sent_again(self, context: Context) -> tuple[int, int]:
         """Return the number of messages with several refusals, and the maximum per message."""
         own = (own_attempts(attempts, context.relays) for attempts in self.tried.values())
         often = [len(refusals) for refusals in own if len(refusals) > 1]
         return len(often), max(often, default=0)
+
+    def again_lines(self, context: Context, did: str = "refused", then: str = "") -> list[str]:
+        """Return a sentence on messages with several refusals: ``3 messages refused up to twice``.
+
+        Empty if there are none.
+        """
+        messages, most = self.sent_again(context)
+        return (
+            [f"{counted(messages, 'message')} {did} up to {times(most)}{then}"] if messages else []
+        )
 
     def _count(self, row: ExchangeRecord) -> None:
         self.tally.add(shown(row))
@@ -311,6 +333,7 @@ def _is_of(first: int, last: int, names: set[str] | None, attempt: RefusedAttemp
     return near and (names is None or attempt.hop.server in names)
 
 
+_VERSION: Final = "version"
 _COUNTERS: Final = ("topics", "groups", "hosts", "brokers", "requests", "clients")
 
 

@@ -27,7 +27,7 @@ from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 from .context import Context
 from .keys import by_server, response_times, slowest_of
 from .outages import server_of
-from .problem import ProblemState
+from .problem import Case, Confidence, ProblemState, Subject, Tally, shown
 from .rule import Exchanges, Fold
 
 MAX_INTERVALS: Final = 16_384
@@ -226,6 +226,21 @@ class ServerSilences(Fold):
             if silence.length >= length
         ]
 
+    def silence_case(self, title: str, subject: Subject, silences: Sequence[Silence]) -> Case:
+        """Return the case of several silences."""
+        waits = [wait for silence in silences for wait in silence.waits]
+        tally = Tally()
+        for wait in waits:
+            tally.add(shown(wait.row), last=wait.until)
+        case = tally.case(title, subject)
+        case.first_time = min(silence.begin for silence in silences)
+        case.last_time = max(silence.end for silence in silences)
+        case.spans = [silence.span() for silence in silences]
+        case.state = self.state_of(silences)
+        if not any(wait.certain for wait in waits):
+            case.doubt(_unsure_reason(silences), Confidence.POSSIBLE)
+        return case
+
     def _waits(self, context: Context) -> Iterable[Wait]:
         yield from self._waits_of(self._waiting, self._connections, context, pending=False)
         if self.pending:
@@ -266,7 +281,7 @@ class ServerSilences(Fold):
                 yield Wait(row, begin, context.last_time, False, pending and whole, pending)
 
 
-def unsure_reason(silences: Sequence[Silence]) -> str:
+def _unsure_reason(silences: Sequence[Silence]) -> str:
     """Return why none of the requests is certain to have no response."""
     if any(silence.goes_on for silence in silences):
         return "bytes are missing in the connections on which the requests wait"

@@ -73,6 +73,12 @@ class Parts(Generic[T]):
                 part = self._parts[place] = self._make(name)
         return part
 
+    def at(self, time: int, lasts: int | None) -> T:
+        """Return the state at a time, for states without a name."""
+        part = self.part("", time, lasts)
+        assert part is not None, "one name fits"
+        return part
+
     def items(self) -> Iterator[tuple[str, int, int, T]]:
         """Yield name, start and end of the interval, and the state, sorted by name and time."""
         width = self._width
@@ -130,9 +136,7 @@ class SpellTally:
 
     def at(self, time: int) -> Tally:
         """Return the tally for a time."""
-        part = self._parts.part("", time, HOUR)
-        assert part is not None, "one name fits"
-        return part
+        return self._parts.at(time, HOUR)
 
     def spells(self) -> list[Tally]:
         """Return a tally per spell, sorted by time."""

@@ -14,6 +14,7 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.ext_fields import PULLS
 from dissectors.rows.outcome import RECEIVE_CALLS, is_call, is_pop
 from dissectors.rows.record import ExchangeRecord
+from dissectors.times import SECOND
 
 from ...context import Context
 from ...impact import Impact
@@ -29,7 +30,6 @@ from .queue_truncated import truncated_queues
 from .received import Received, Stage
 
 COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
-SECOND: Final = 1_000_000_000
 MAX_QUEUES: Final = 256
 SHORTEST_NS: Final = 10 * SECOND
 """a shorter burst is no evidence against the consumer"""

@@ -72,8 +72,7 @@ class _Fold(Fold):
         key = row.unique_key or f"{row.conversation} {row.opaque}"
         if key not in self.sent_keys:
             keep(self.sent_keys, key, Returns.MAX_MESSAGES)
-            part = self._sent.part("", end_of(row), self.lasts)
-            assert part is not None, "one name fits"
+            part = self._sent.at(end_of(row), self.lasts)
             part.keys.add(key)
             part.tally.add(shown(row, f"sent to {row.topic} and stored"))
             part.clients[row.client_address] += 1

@@ -18,6 +18,7 @@ from ...context import Context
 from ...keys import named_group
 from ...need import Need
 from ...problem import (
+    MS,
     Case,
     Evidence,
     ProblemSeverity,
@@ -38,7 +39,6 @@ LAST: Final = "CONSUME_FROM_LAST_OFFSET"
 _QUERY: Final = int(RequestCode.QUERY_CONSUMER_OFFSET)
 _COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
-_MS: Final = 1_000_000
 
 
 class _Place(NamedTuple):
@@ -128,7 +128,7 @@ def _gets_history(queue: _Queue) -> bool:
         return False
     if commit is not None and commit.evidence.time < query.evidence.time:
         return False
-    asked = query.evidence.time // _MS
+    asked = query.evidence.time // MS
     return query.evidence.time <= pull.evidence.time and 0 <= pull.stored_ms < asked - BEFORE_MS
 
 

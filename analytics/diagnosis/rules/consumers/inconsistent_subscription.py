@@ -39,6 +39,7 @@ from ...problem import (
     time_of,
 )
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
+from ...spells import joined
 
 HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 PARSE_FAILED: Final = int(ResponseCode.SUBSCRIPTION_PARSE_FAILED)
@@ -227,10 +228,11 @@ class SubscriptionFold(Fold):
             subscribed.append(
                 first_line(f"{client} {subscribed_text(own) if own else 'only the common topics'}")
             )
-        pulls = Tally()
-        for (of, _, _, code), refused in sorted(self.refused.items()):
-            if of == group and code != PARSE_FAILED:
-                pulls.merge(refused)
+        pulls = joined(
+            refused
+            for (of, _, _, code), refused in self.refused.items()
+            if of == group and code != PARSE_FAILED
+        )
         tally.merge(pulls)
         tally.count = len(apart)
         more = f" and {len(subscribed) - MOST_NAMED} more" if len(subscribed) > MOST_NAMED else ""

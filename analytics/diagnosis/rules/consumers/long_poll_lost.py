@@ -16,7 +16,7 @@ from ...context import Context
 from ...keys import whole
 from ...names import listed, only
 from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject, Tally, asked, clock, duration
+from ...problem import MS, Case, ProblemSeverity, Subject, Tally, asked, clock, duration
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 
 MAX_PULLS: Final = 4_096
@@ -25,7 +25,6 @@ UNKNOWN_MS: Final = 30_000
 """maximum ms that a broker holds a pull with an unknown suspendTimeoutMillis"""
 SLACK_MS: Final = 7_000
 """ms after that until a response is due: brokers check every 5 s, and may be late"""
-_MS: Final = 1_000_000
 _OTHERS: Final = frozenset(
     (
         RequestCode.HEART_BEAT,
@@ -72,7 +71,7 @@ class _Fold(Fold):
 def _patience(row: ExchangeRecord) -> int:
     """Return the ns within which the broker should have responded to a pull."""
     held = number_in(row.facts, SUSPEND_MS)
-    return ((UNKNOWN_MS if held is None or held < 0 else held) + SLACK_MS) * _MS
+    return ((UNKNOWN_MS if held is None or held < 0 else held) + SLACK_MS) * MS
 
 
 def _case(

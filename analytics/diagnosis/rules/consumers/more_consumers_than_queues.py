@@ -12,14 +12,15 @@ from dissectors.remoting.row_facts.heartbeats import consumers_in, subscriptions
 from dissectors.remoting.row_facts.names import MEMBER, MEMBERS, fact_in, facts_in
 from dissectors.rows.record import ExchangeRecord
 
+from ...answered_routes import READ
 from ...bounded import state_in
 from ...context import Context
 from ...keys import whole
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, end_of, shown, time_of
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
+from ...spells import joined
 from ...topics import is_own_topic
-from ..refused.no_permission import READ
 
 _HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 _LIST: Final = int(RequestCode.GET_CONSUMER_LIST_BY_GROUP)
@@ -145,10 +146,7 @@ def _cases(name: str, group: _Group, topic: str, queues: int, context: Context) 
     latest = max(group.sizes, key=lambda number: group.sizes[number].last)
     if latest <= queues:
         return
-    tally = Tally()
-    for number, size in group.sizes.items():
-        if number > queues:
-            tally.merge(size.tally)
+    tally = joined(size.tally for number, size in group.sizes.items() if number > queues)
     idle = latest - queues
     case = tally.case(
         f"group {name} has {latest:,} consumers for the {counted(queues, 'queue')} of topic"

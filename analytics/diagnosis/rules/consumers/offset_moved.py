@@ -76,9 +76,7 @@ class _Fold(Fold):
         self._moved: Parts[_Moved] = Parts(MAX_INTERVALS, lambda _: _Moved(), _Moved.join)
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        part = self._moved.part("", end_of(row), self.lasts)
-        assert part is not None, "one name fits"
-        part.add(row)
+        self._moved.at(end_of(row), self.lasts).add(row)
 
     def cases(self, context: Context) -> Iterable[Case]:
         every = [moved for *_, moved in self._moved.items()]

@@ -17,7 +17,17 @@ from ...context import Context
 from ...keys import named_group
 from ...names import listed, only
 from ...need import Need
-from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, duration, place_of
+from ...problem import (
+    MS,
+    Case,
+    Evidence,
+    ProblemSeverity,
+    Subject,
+    Tally,
+    asked,
+    duration,
+    place_of,
+)
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 
 MAX_PULLS: Final = 8_192
@@ -28,7 +38,6 @@ LEAST_PULLS: Final = 2
 """pulls preceded by such a wait"""
 SLACK: Final = 50_000_000
 """ns by which consecutive pulls may overlap"""
-_MS: Final = 1_000_000
 
 
 class _Pull(NamedTuple):
@@ -84,7 +93,7 @@ class _Fold(Fold):
                 row.server_address,
                 queue,
                 messages,
-                None if stored is None else stored * _MS,
+                None if stored is None else stored * MS,
                 asked(row, f"pull of queue {queue}, {counted(messages, 'message')}"),
             )
             self._pulls.setdefault(row.client_address, []).append(pull)

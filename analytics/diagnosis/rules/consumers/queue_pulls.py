@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from dissectors.remoting.codes import RequestCode
 from dissectors.times import SECOND
 
+from ...answered_routes import READ
 from ...context import Context
 from ...problem import Evidence
 
@@ -38,8 +39,6 @@ TOGETHER: Final = 0.2
 """share of the period of a queue from which two clients share it, rather than hand it over"""
 CLAIM: Final = int(RequestCode.QUERY_CONSUMER_OFFSET)
 """request of a client that takes a queue over"""
-_READ: Final = 4
-"""PermName.PERM_READ"""
 _Span = tuple[int, int]
 _Tenure = list[_Span]
 """spans in which a client pulled a queue without a claim or pause in between"""
@@ -274,7 +273,7 @@ class PulledQueues:
         places = [
             QueuePlace(topic, broker.name, number)
             for broker in self._context.brokers_of(topic)
-            if broker.perm is not None and broker.perm & _READ
+            if broker.perm is not None and broker.perm & READ
             for number in range(min(broker.read_queues, MAX_ROUTED))
         ]
         pulled = {

@@ -14,7 +14,7 @@ from dissectors.times import text_of_time
 from ...context import Context
 from ...names import counted_names, times
 from ...need import Need
-from ...outages import LOSSES, HostLosses, Outage, host_of_server, merged, named, waiting_of
+from ...outages import LOSSES, HostLosses, Outage, host_of_server, named, waiting_of
 from ...problem import (
     ANY_TIME,
     Case,
@@ -27,7 +27,7 @@ from ...problem import (
     duration,
 )
 from ...rule import COVERED, DiagnosisRule
-from ...spells import spells
+from ...spells import joined, spells
 
 _PROXY_ADVICE: Final = (
     "Find out why the proxy stopped: OOM kill, crash, restart, node drain. Name several proxies in"
@@ -70,7 +70,7 @@ class _Fold(HostLosses):
 
 
 def _case(address: str, outages: list[Outage], context: Context) -> Case:
-    tally = merged(outages)
+    tally = joined(outage.tally() for outage in outages)
     first = outages[0]
     repetitions = f", and {times(len(outages) - 1)} more" if len(outages) > 1 else ""
     name = context.broker(address)

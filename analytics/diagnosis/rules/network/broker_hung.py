@@ -19,16 +19,13 @@ from ...outages import named
 from ...problem import (
     MOST_SPANS,
     Case,
-    Confidence,
     ProblemSeverity,
-    Tally,
     clock,
     duration,
     period,
-    shown,
 )
 from ...rule import DiagnosisRule
-from ...silences import CONNECTIONS, MAX_WAITING, WAITS, ServerSilences, Silence, unsure_reason
+from ...silences import CONNECTIONS, MAX_WAITING, WAITS, ServerSilences, Silence
 from ...spells import spells
 from .broker_gone import broker_subject, is_broker
 
@@ -76,29 +73,20 @@ class _Fold(ServerSilences):
                 yield self._case(found, context, part)
 
     def _case(self, silences: list[Silence], context: Context, part: str) -> Case:
-        tally = Tally()
-        for silence in silences:
-            for wait in silence.waits:
-                tally.add(shown(wait.row), last=wait.until)
         longest = max(silences, key=lambda silence: (silence.goes_on, silence.length))
         repetitions = f", and {times(len(silences) - 1)} more" if len(silences) > 1 else ""
         start = " right after its start" if part == _STARTED else ""
-        case = tally.case(
+        case = self.silence_case(
             f"{named(context, self.key)} {'has ' if longest.goes_on else ''}hung"
             f" {_from_to(longest)}{start}{repetitions}: {_what(silences)}",
             broker_subject(self.key, context),
+            silences,
         )
-        case.first_time = min(silence.begin for silence in silences)
-        case.last_time = max(silence.end for silence in silences)
-        case.spans = [(silence.begin, silence.end) for silence in silences]
         case.part = part
-        case.state = self.state_of(silences)
         case.details = _details(context, silences)
         waits = [wait for silence in silences for wait in silence.waits]
-        if len(waits) == 1 and not waits[0].answered:
+        if len(waits) == 1 and waits[0].certain and not waits[0].answered:
             case.doubt("only one request was waiting")
-        if not any(wait.certain for wait in waits):
-            case.doubt(unsure_reason(silences), Confidence.POSSIBLE)
         return case
 
 

@@ -9,6 +9,7 @@ from typing import Final
 from dissectors.endpoint import host_of
 from dissectors.foreign import hexadecimal_of
 from dissectors.quantities import counted
+from dissectors.remoting.framing.layout import MAX_FRAME
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import FIRST_BYTES, conversation_fact_in
 from dissectors.rows.conversation_record import ConversationRecord
@@ -23,8 +24,6 @@ from ...rule import COVERED, DiagnosisRule, TallyFold
 ROCKETMQ: Final = "ROCKETMQ"
 OTHERS: Final = frozenset(("HTTP", "SSH", "AMQP", "Redis", "Kafka", "HAProxy", "unknown"))
 """gRPC belongs on a proxy, HTTP/2 and TLS have rules of their own, REPLICATION is RocketMQ's"""
-MAX_FRAME: Final = 16_777_216
-"""maximum bytes of a frame: com.rocketmq.remoting.frameMaxLength"""
 LENGTH_ADDED: Final = 4
 """Netty logs the declared length plus that of the length field"""
 RDP: Final = "0300"

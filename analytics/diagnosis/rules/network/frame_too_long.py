@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dissectors.quantities import counted
+from dissectors.remoting.framing.layout import MAX_FRAME
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import FRAME_LENGTH, conversation_number_in
 from dissectors.rows.conversation_record import ConversationRecord
@@ -16,8 +17,6 @@ from ...outages import named, server_of, subject_at
 from ...problem import Case, ProblemSeverity, connected
 from ...rule import DiagnosisRule, TallyFold
 
-MAX_FRAME: Final = 16_777_216
-"""maximum bytes of a frame: com.rocketmq.remoting.frameMaxLength"""
 ABSURD: Final = 1 << 30
 """a larger declared length is no message, but bytes of something else"""
 

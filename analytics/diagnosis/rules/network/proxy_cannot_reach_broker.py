@@ -8,7 +8,7 @@ from typing import Final
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...names import called, counted_names, listed, only
+from ...names import counted_names, listed, only
 from ...problem import Case, ProblemSeverity, Subject, first_line
 from ...refusals import CALL_REFUSALS, Refusals
 from ...rule import COVERED, DiagnosisRule, Exchanges
@@ -50,12 +50,11 @@ class _Fold(Refusals):
     def title(self, context: Context) -> str:
         name = context.broker(self.key)
         broker = f"{name} ({self.key})" if name != self.key else f"broker {name}"
-        groups = f" of {called('group', self.groups)}" if self.groups else ""
         proxies = "proxies" if len(self.brokers) > 1 else "proxy"
         why = "; ".join(sorted(self.named(_REASON)))
         return (
-            f"{proxies} {listed(self.brokers)} did not reach {broker}: {self.what}{groups} failed"
-            f" ({why})"
+            f"{proxies} {listed(self.brokers)} did not reach {broker}: {self.what}{self.of_groups}"
+            f" failed ({why})"
         )
 
     def details(self, context: Context) -> list[str]:

@@ -12,8 +12,8 @@ from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import Context
 from ...need import Need
-from ...outages import how_it_failed, surely_unanswered
-from ...problem import Case, ProblemSeverity, Subject, Tally, connected
+from ...outages import failed_connects, surely_unanswered
+from ...problem import Case, ProblemSeverity, Subject
 from ...rule import BEHIND_PROXY, DiagnosisRule, Fold
 
 MAX_EVENTS: Final = 4096
@@ -63,9 +63,7 @@ class _Fold(Fold):
             ]
             if not proven:
                 continue
-            tally = Tally()
-            for row in proven:
-                tally.add(connected(row, how_it_failed(row)), last=row.end_time)
+            tally = failed_connects(proven)
             case = tally.case(
                 f"port {port} of {name} cannot be reached, while its port {port + VIP_BELOW} works:"
                 " clients with vipChannelEnabled send there",

@@ -22,13 +22,12 @@ from ...bounded import keep, state_in
 from ...context import BROKER, Context
 from ...keys import WHOLE, Add, Flow, whole
 from ...need import Need
-from ...outages import how_it_failed
+from ...outages import failed_connects
 from ...problem import (
     Case,
     ProblemSeverity,
     Subject,
     Tally,
-    connected,
     end_of,
     shown,
 )
@@ -158,9 +157,7 @@ class _Fold(Fold):
                 continue
             if not strange and not _tried_by(failed, entry.clients):
                 continue
-            tally = Tally()
-            for row in failed:
-                tally.add(connected(row, how_it_failed(row)), last=row.end_time)
+            tally = failed_connects(failed)
             tally.merge(_counted_as_none(entry.routes) if failed else entry.routes)
             attempts = counted(len(failed), "connection attempt")
             how = (

@@ -19,8 +19,8 @@ from ...context import Context
 from ...keys import WHOLE
 from ...names import listed
 from ...need import Need
-from ...outages import how_it_failed, surely_unanswered
-from ...problem import Case, ProblemSeverity, Subject, Tally, connected, shown
+from ...outages import failed_connects, surely_unanswered
+from ...problem import Case, ProblemSeverity, Subject, Tally, shown
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from .wrong_broker_address import is_ip
 
@@ -107,9 +107,7 @@ class _Fold(Fold):
 
 
 def _case(address: str, entry: _Address, failed: list[ConversationRecord]) -> Case:
-    tally = Tally()
-    for row in failed:
-        tally.add(connected(row, how_it_failed(row)), last=row.end_time)
+    tally = failed_connects(failed)
     for evidence in entry.routes.evidence:
         tally.add(evidence, count=0)
     tries = f"{counted(len(failed), 'connection attempt')} to it failed, none succeeded"

@@ -6,12 +6,10 @@ import re
 from typing import Final
 
 from dissectors.foreign import real_of
-from dissectors.quantities import counted
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...names import times
 from ...need import Need
 from ...problem import Case, ProblemSeverity
 from ...refusals import refused_with
@@ -52,10 +50,7 @@ class _Fold(RefusingBroker):
         return f"its disk is full{shares}"
 
     def details(self, context: Context) -> list[str]:
-        lines = super().details(context)
-        messages, most = self.sent_again(context)
-        if messages:
-            lines.append(f"{counted(messages, 'message')} refused up to {times(most)}")
+        lines = [*super().details(context), *self.again_lines(context)]
         for topic in sorted(self.topics):
             if others := _others(context, topic, context.broker(self.key)):
                 lines.append(f"sends of {topic} can go to {others}")

@@ -11,7 +11,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import whole
-from ...names import called, counted_names, listed
+from ...names import counted_names, listed
 from ...need import Need
 from ...problem import ProblemSeverity, first_line
 from ...refusals import CALL_REFUSALS, Refusals
@@ -45,9 +45,8 @@ class _Fold(Refusals):
 
     def title(self, context: Context) -> str:
         broker = context.server(self.key)
-        groups = f" of {called('group', self.groups)}" if self.groups else ""
         transactions = counted(self.tally.count, "transaction")
-        return f"{broker} refused to end {transactions}{groups}: {listed(self.named(_WHY))}"
+        return f"{broker} refused to end {transactions}{self.of_groups}: {listed(self.named(_WHY))}"
 
     def details(self, context: Context) -> list[str]:
         lines = super().details(context)

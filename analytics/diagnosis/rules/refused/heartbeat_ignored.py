@@ -19,6 +19,7 @@ from ...names import Names, counted_names, listed, only
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked
 from ...rule import DiagnosisRule, Exchanges, Fold
+from ...spells import joined
 
 MAX_CLIENTS: Final = 4_096
 _BEAT: Final = int(RequestCode.HEART_BEAT)
@@ -76,9 +77,7 @@ class _Fold(Fold):
             yield self._case(broker, places, context)
 
     def _case(self, broker: str, places: list[tuple[str, str]], context: Context) -> Case:
-        tally = Tally()
-        for place in places:
-            tally.merge(self._beats[place])
+        tally = joined(self._beats[place] for place in places)
         refused = sum(self._refused[place] for place in places)
         clients = {context.client(client) for client, _ in places}
         follows = f"; it refused {counted(refused, 'pull')}" if refused else ""

@@ -10,10 +10,10 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.routes import RoutedBroker
 from dissectors.rows.record import ExchangeRecord
 
-from ...answered_routes import answered_route
+from ...answered_routes import READ, WRITE, answered_route
 from ...context import Context
 from ...keys import whole
-from ...names import listed, only, times
+from ...names import listed, only
 from ...problem import (
     MOST_EVIDENCE,
     Case,
@@ -30,10 +30,6 @@ from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 from .acl_signature import reason_of
 
-READ: Final = 4
-"""PermName.PERM_READ"""
-WRITE: Final = 2
-"""PermName.PERM_WRITE"""
 MAX_ROUTED: Final = 10_000
 """maximum brokers of topics that are kept"""
 _SENDING: Final = "sending"
@@ -88,11 +84,7 @@ class _Refused(Refusals):
         self.note_name("kind", kind_of(row.remark))
 
     def details(self, context: Context) -> list[str]:
-        lines = super().details(context)
-        messages, most = self.sent_again(context)
-        if messages:
-            lines.append(f"{counted(messages, 'message')} refused up to {times(most)}")
-        return lines
+        return [*super().details(context), *self.again_lines(context)]
 
 
 class _Fold(Fold):

@@ -22,8 +22,6 @@ from ...rule import COVERED, DiagnosisRule, Exchanges
 
 LONGEST_PROPERTIES: Final = 32767
 """Short.MAX_VALUE: CommitLog, MessageExtEncoder"""
-DEFAULT_LIMIT: Final = 4 * 1024 * 1024
-"""maxMessageSize: MessageStoreConfig"""
 LONGEST_TOPIC: Final = 127
 """Byte.MAX_VALUE: TopicValidator, SendMessageProcessor"""
 _MARKS: Final = (

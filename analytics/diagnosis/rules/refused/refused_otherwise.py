@@ -12,7 +12,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import joined_key
-from ...names import called, counted_names, listed
+from ...names import listed
 from ...problem import Case, ProblemSeverity, first_line
 from ...refusals import Refusals
 from ...registry import rules
@@ -55,7 +55,6 @@ _NUMBER: Final = re.compile(r"\d+")
 MAX_REMARK: Final = 80
 _FIELD: Final = "Request doesn't have field bname"
 """A proxy takes the broker name from the request; clients send it since 4.9.4."""
-_VERSION: Final = "version"
 REMARK: Final = "remark"
 
 
@@ -66,25 +65,17 @@ class RefusedOtherwise(Refusals):
 
     def take(self, row: ExchangeRecord) -> None:
         self.note_name(REMARK, first_line(row.remark or ""))
-        if row.version_name:
-            self.note_name(_VERSION, f"{row.language} {row.version_name}")
+        self.note_version(row)
         self.note_name("code", f"{row.response_name} ({row.response_code})")
 
     def title(self, context: Context) -> str:
-        groups = f" of {called('group', self.groups)}" if self.groups else ""
         why = min(self.named(REMARK), default="")
         code = min(self.named("code"), default="")
         reason = f": {why}" if why else ""
         server = context.server(self.key)
         if _FIELD in self.named(REMARK):
             server = f"proxy {listed(self.brokers)}"
-        return f"{server} refused {self.what}{groups} with {code}{reason}"
-
-    def details(self, context: Context) -> list[str]:
-        lines = super().details(context)
-        if versions := self.named(_VERSION):
-            lines.append(f"client versions: {counted_names(versions)}")
-        return lines
+        return f"{server} refused {self.what}{self.of_groups} with {code}{reason}"
 
     def judge(self, case: Case, context: Context) -> None:
         if _FIELD in self.named(REMARK):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from dissectors.quantities import counted
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.outcome import is_send
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...names import listed, only, times
+from ...names import listed, only
 from ...problem import ProblemSeverity, Subject
 from ...refusals import CALL_REFUSALS, Refusals, whole_of_sends
 from ...rule import COVERED, DiagnosisRule, Exchanges
@@ -51,13 +50,8 @@ class _Fold(Refusals):
         return f"topic {self.key} does not exist{make}: {self.what} refused"
 
     def details(self, context: Context) -> list[str]:
-        lines = super().details(context)
-        messages, most = self.sent_again(context)
-        if messages:
-            lines.append(
-                f"{counted(messages, 'message')} sent up to {times(most)}, and refused each time:"
-                " retries are pointless, only creating the topic helps"
-            )
+        pointless = ", and refused each time: retries are pointless, only creating the topic helps"
+        lines = [*super().details(context), *self.again_lines(context, "sent", pointless)]
         routed = {broker.name for broker in context.brokers_of(self.key)}
         stale = routed & {context.broker(address) for address in self.brokers}
         if stale:

@@ -12,7 +12,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import whole
-from ...names import counted_names, listed
+from ...names import listed
 from ...problem import ProblemSeverity
 from ...refusals import Refusals
 from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
@@ -28,7 +28,6 @@ _LEFT_OUT: Final = frozenset(
     )
 )
 _CUT: Final = "cut"
-_VERSION: Final = "version"
 _ROLE: Final = "role"
 _SINCE: Final = "since"
 
@@ -41,8 +40,7 @@ class _Fold(Refusals):
         match = _NUMBER.search(row.remark or "")
         if match is not None and code > _WIDEST and natural_of(match[1]) == code & _WIDEST:
             self.note_name(_CUT, f"{code} as {match[1]}")
-        if row.version_name:
-            self.note_name(_VERSION, f"{row.language} {row.version_name}")
+        self.note_version(row)
         operation = operation_of(code)
         if operation is not None and operation.since:
             self.note_name(_SINCE, f"{row.request_name} {operation.since}")
@@ -64,8 +62,6 @@ class _Fold(Refusals):
 
     def details(self, context: Context) -> list[str]:
         lines = super().details(context)
-        if versions := self.named(_VERSION):
-            lines.append(f"client versions: {counted_names(versions)}")
         if since := self.named(_SINCE):
             lines.append(f"first releases with these requests: {', '.join(sorted(since)[:5])}")
         return lines

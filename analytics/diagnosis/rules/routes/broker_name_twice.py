@@ -33,6 +33,7 @@ from ...problem import (
     shown,
 )
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
+from ...spells import joined
 
 MAX_NAMES: Final = 2000
 """maximum broker names"""
@@ -186,9 +187,7 @@ class _Fold(Fold):
             for address, tally in named.twice().items():
                 by_name.setdefault(name, {}).setdefault(address, Tally()).merge(tally)
         for name, tallies in by_name.items():
-            tally = Tally()
-            for one in tallies.values():
-                tally.merge(one)
+            tally = joined(tallies.values())
             case = tally.case(
                 f"{len(tallies)} brokers are registered as {name} with the same id:"
                 f" {listed(tallies)}; clients get the address of either one",

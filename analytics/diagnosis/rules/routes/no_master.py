@@ -10,7 +10,7 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.routes import MASTER_ID, RoutedBroker
 from dissectors.rows.record import ExchangeRecord
 
-from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
+from ...answered_routes import REMEMBERED, WRITE, AnsweredRoute, answered_route
 from ...bounded import state_in
 from ...context import Context
 from ...keys import whole
@@ -33,7 +33,6 @@ from ...refusals import Refusals
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 from ...spells import HOUR, SpellTally, Times
 from ...topics import is_own_topic
-from ..refused.no_permission import WRITE
 from ..refused.sendback_failed import NO_MASTER
 
 MAX_BROKERS: Final = 5000

@@ -117,17 +117,15 @@ class _Fold(Fold):
                         (broker, routed.read_queues)
                         for routed in answered_route(row).brokers
                         if routed.perm is not None
-                        and (
-                            broker := state_in(
-                                self._routed, (routed.name, namesrv), _Broker, MAX_NAMED
-                            )
-                        )
-                        is not None
+                        and (broker := self._routed_at(namesrv, routed.name)) is not None
                     ]
                 for broker, queues in counts:
                     broker.take_route(queues, row)
 
         return add
+
+    def _routed_at(self, namesrv: str, name: str) -> _Broker | None:
+        return state_in(self._routed, (name, namesrv), _Broker, MAX_NAMED)
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return a case per broker with fewer queues than before or than requested."""

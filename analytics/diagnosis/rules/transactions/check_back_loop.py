@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from ...context import Context
 from ...names import listed
 from ...need import Need
-from ...problem import Case, ProblemSeverity, Tally
+from ...problem import Case, ProblemSeverity
 from ...rule import COVERED, DiagnosisRule
-from ...spells import span_of, spells
+from ...spells import joined, span_of, spells
 from .halves import (
     MANY_CHECKS,
     OF_HALVES,
@@ -36,9 +36,7 @@ def _span(half: ObservedHalf) -> tuple[int, int]:
 
 
 def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) -> Case:
-    tally = Tally()
-    for message in halves:
-        tally.merge(message.checks)
+    tally = joined(half.checks for half in halves)
     checks = [half.checked for half in halves]
     tally.count = sum(checks)
     count = len(halves)

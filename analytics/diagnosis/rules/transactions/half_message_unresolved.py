@@ -35,7 +35,6 @@ from .halves import (
 )
 
 MAX_CONNECTIONS: Final = 50_000
-SECOND: Final = 1_000_000_000
 
 
 class _Fold(HalvesFold):

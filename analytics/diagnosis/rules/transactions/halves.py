@@ -37,7 +37,6 @@ END: Final = int(RequestCode.END_TRANSACTION)
 CHECK: Final = int(RequestCode.CHECK_TRANSACTION_STATE)
 COMMIT: Final = "commit"
 ROLLBACK: Final = "rollback"
-UNKNOWN: Final = "unknown"
 TIMEOUT_NS: Final = 6_000_000_000
 """transactionTimeOut: the broker does not check earlier"""
 MANY_CHECKS: Final = 3

@@ -17,6 +17,7 @@ from ...impact import Impact
 from ...keys import named_group
 from ...names import MAX_NAMED, counted_names, only
 from ...problem import (
+    MS,
     Case,
     Confidence,
     Evidence,
@@ -46,7 +47,6 @@ MANY_POPPED: Final = 20
 """popped messages of which none was acknowledged"""
 LONG_POPPED: Final = 30_000_000_000
 """ns between the first and last of them: more than most messages take"""
-_MS: Final = 1_000_000
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
@@ -185,7 +185,7 @@ def _late(row: ExchangeRecord) -> int | None:
     deadline = number_in(row.facts, DEADLINE_MS)
     if deadline is None or row.request_time is None or deadline < 0:
         return None
-    return row.request_time - deadline * _MS
+    return row.request_time - deadline * MS
 
 
 def _late_call(row: ExchangeRecord) -> str | None:

@@ -15,11 +15,10 @@ from ...bounded import keep
 from ...context import Context
 from ...names import MAX_NAMED, Names, counted_names
 from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject, Tally, duration, shown
+from ...problem import MS, Case, ProblemSeverity, Subject, Tally, duration, shown
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 
 FEWEST: Final = 3
-_MS: Final = 1_000_000
 AT_ONCE_US: Final = 1_000_000
 """a pop that the broker holds until there are messages takes longer"""
 _REMARK: Final = "timeout too much"
@@ -64,7 +63,7 @@ class _Fold(Fold):
         group = next(iter(self.groups)) if len(self.groups) == 1 else None
         its = "its clock is behind the broker's"
         if self.behind is not None:
-            its = f"its clock is {duration(self.behind * _MS)} behind that of the capture"
+            its = f"its clock is {duration(self.behind * MS)} behind that of the capture"
             if self.behind <= self.patience:
                 its = "they came late, or the clock of the broker is ahead"
         case = self.refused.case(
@@ -77,7 +76,7 @@ class _Fold(Fold):
             case.doubt("some of its pops are accepted")
         case.details.append(f"topics: {counted_names(self.topics)}")
         if self.patience:
-            case.details.append(f"a pop may wait for {duration(self.patience * _MS)} (pollTime)")
+            case.details.append(f"a pop may wait for {duration(self.patience * MS)} (pollTime)")
         yield case
 
 

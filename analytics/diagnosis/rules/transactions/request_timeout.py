@@ -16,12 +16,11 @@ from ...context import Context
 from ...impact import Impact
 from ...keys import WHOLE
 from ...names import listed, only
-from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, duration, time_of
+from ...problem import MS, Case, Evidence, ProblemSeverity, Subject, Tally, asked, duration, time_of
 from ...rule import DiagnosisRule, Exchanges, Fold
 
 MAX_REQUESTS: Final = 20_000
 _PUSH: Final = int(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT)
-_MS: Final = 1_000_000
 
 
 class _Request(NamedTuple):
@@ -61,8 +60,8 @@ class _Fold(Fold):
         if ttl is None or row.response_code != ResponseCode.SUCCESS:
             return
         request = _Request(
-            asked(row, f"request with a TTL of {duration(ttl * _MS)}"),
-            ttl * _MS,
+            asked(row, f"request with a TTL of {duration(ttl * MS)}"),
+            ttl * MS,
             row.topic or "",
             row.group or "",
             row.client_address,
