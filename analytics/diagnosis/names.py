@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 from .context import Context
 from .problem import Subject
@@ -13,6 +13,9 @@ MAX_NAMED: Final = 256
 """maximum topics, groups, and clients of a fold"""
 MOST_LISTED: Final = 3
 """maximum names in one sentence"""
+MOST_FIRST: Final = 5
+"""maximum names in a list of examples"""
+T = TypeVar("T")
 
 
 class Names(Counter[str]):
@@ -54,9 +57,9 @@ def subject_of(
     )
 
 
-def only(names: Iterable[str]) -> str | None:
-    """Return the name if there is only one."""
-    different = set(names)
+def only(items: Iterable[T]) -> T | None:
+    """Return the item if all are equal; None also if there is none."""
+    different = set(items)
     return different.pop() if len(different) == 1 else None
 
 
@@ -68,6 +71,11 @@ def listed(names: Iterable[str]) -> str:
     return (
         parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
     )
+
+
+def first_of(names: Iterable[str], most: int = MOST_FIRST) -> str:
+    """Return the first names, without the number of the others: ``client-1, client-2``."""
+    return ", ".join(sorted(set(names))[:most])
 
 
 def called(noun: str, names: Iterable[str]) -> str:

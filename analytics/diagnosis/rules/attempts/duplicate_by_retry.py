@@ -10,7 +10,7 @@ from dissectors.quantities import counted
 from ...context import Context
 from ...impact import Impact
 from ...messages import ObservedMessage
-from ...names import listed, only, subject_of
+from ...names import first_of, listed, only, subject_of
 from ...need import Need
 from ...problem import Case, Evidence, ProblemSeverity, shown, time_of
 from ...rule import COVERED, DiagnosisRule, TallyFold
@@ -62,7 +62,7 @@ class _Fold(TallyFold):
                 self.messages[0] if count == 1 else None,
             ),
         )
-        case.details = [f"messages: {', '.join(sorted(self.messages)[:5])}"]
+        case.details = [f"messages: {first_of(self.messages)}"]
         if context.store is not None:
             copies = [context.store.copies_of(key, self.key) for key in self.stored.messages]
             number, found = sum(map(len, copies)), sum(map(bool, copies))

@@ -241,7 +241,7 @@ class _Fold(Fold):
                 topic=topic,
                 group=group,
                 client=only(clients),
-                queue=_only_number(queue for _, queue in series),
+                queue=only(queue for _, queue in series),
             ),
         )
         case.details.append(f"queues: {len(series)}; members seen: {len(clients)}")
@@ -272,7 +272,7 @@ class _Fold(Fold):
             return None
         tally.count = beyond
         brokers = {context.broker(address) for address, _ in stands}
-        queue_id = _only_number(number for _, number in stands)
+        queue_id = only(number for _, number in stands)
         where = f"queue {queue_id}" if len(stands) == 1 else f"{len(stands)} queues"
         recovered = all(stand.recovered for stand in stands.values())
         stood, has, until = (
@@ -342,12 +342,6 @@ def _of_one_hop(every: Mapping[_Queue, list[Point]], context: Context) -> dict[_
     for queue in sorted(series, key=lambda queue: (-len(series[queue]), queue)):
         places.setdefault((context.broker(queue[0]), queue[1]), queue)
     return {queue: series[queue] for queue in places.values()}
-
-
-def _only_number(numbers: Iterable[int]) -> int | None:
-    """Return the number if there is only one."""
-    different = set(numbers)
-    return different.pop() if len(different) == 1 else None
 
 
 def _at(points: list[Point], time: int) -> Point:

@@ -115,9 +115,7 @@ class _Fold(Fold):
         case = tally.case(
             f"{counted(count, 'message')} of {self.key}{failed} went to {DLQ_PREFIX}{self.key};"
             f" {clients_text} returned {'it' if count == 1 else 'them'}",
-            Subject(
-                topic=only(topics), group=self.key, client=names[0] if len(names) == 1 else None
-            ),
+            Subject(topic=only(topics), group=self.key, client=only(names)),
         )
         if topics:
             case.details.append(f"topics: {counted_names(topics)}")

@@ -16,6 +16,7 @@ from dissectors.rows.record import ExchangeRecord
 from ...bounded import state_in
 from ...context import Context
 from ...keys import named_group
+from ...names import only
 from ...need import Need
 from ...problem import (
     MS,
@@ -156,7 +157,7 @@ def _case(
     case = tally.case(
         f"new group {group} consumes the history of {topic}, {counted(stored, 'message')} in"
         f" {queues}, although it asks for CONSUME_FROM_LAST_OFFSET: the broker returned offset 0",
-        Subject(group=group, topic=topic, broker=brokers.pop() if len(brokers) == 1 else None),
+        Subject(group=group, topic=topic, broker=only(brokers)),
     )
     case.count = stored
     if stored < MANY:

@@ -98,7 +98,7 @@ def _case(
             topic=topic,
             group=group,
             client=only(clients),
-            queue=queues.pop() if len(queues) == 1 else None,
+            queue=only(queues),
         ),
     )
     case.details = [f"clients: {listed(clients)}"]

@@ -15,7 +15,7 @@ from dissectors.rows.record import ExchangeRecord, MessageIdentity, identity_of
 from ...context import Context
 from ...impact import Impact
 from ...keys import named_group
-from ...names import only
+from ...names import first_of, only
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, duration
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
@@ -80,7 +80,7 @@ class _Fold(Fold):
             tally.add(item.evidence(), last=item.last_time)
             clients.update(item.clients)
             topics[item.topic] += 1
-        names = sorted({context.client(endpoint) for endpoint in clients})
+        names = {context.client(endpoint) for endpoint in clients}
         most = again[0].failures
         count = tally.count
         messages_text = f"message {again[0].key}" if count == 1 else f"{count:,} messages"
@@ -93,12 +93,12 @@ class _Fold(Fold):
             Subject(
                 topic=only(topics),
                 group=self.key,
-                client=names[0] if len(names) == 1 else None,
+                client=only(names),
                 message=again[0].key if count == 1 else None,
             ),
         )
         case.first_time = min(message.first_time for message in again)
-        case.details.append(f"returned by {', '.join(names[:MOST_NAMED])}")
+        case.details.append(f"returned by {first_of(names)}")
         case.details.append(f"messages: {', '.join(message.key for message in again[:MOST_NAMED])}")
         limits = {message.limit for message in again if message.limit is not None}
         if limits:
@@ -133,7 +133,7 @@ class _Fold(Fold):
                 client=only(names),
             ),
         )
-        case.details.append(f"returned by {', '.join(sorted(names)[:MOST_NAMED])}")
+        case.details.append(f"returned by {first_of(names)}")
         case.doubt("such an old client does not show which deliveries belong to one message")
         return case
 

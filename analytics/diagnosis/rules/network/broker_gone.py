@@ -12,7 +12,7 @@ from dissectors.rows.outcome import LONG_POLLS
 from dissectors.times import text_of_time
 
 from ...context import Context
-from ...names import counted_names, times
+from ...names import counted_names, first_of, times
 from ...need import Need
 from ...outages import LOSSES, HostLosses, Outage, host_of_server, named, waiting_of
 from ...problem import (
@@ -224,12 +224,12 @@ def _outage_details(context: Context, outages: list[Outage]) -> list[str]:
     waiting = waiting_of(losses)
     if waiting:
         lines.append(f"unanswered requests: {counted_names(waiting)}")
-    clients = sorted({context.client(loss.client) for loss in losses})
-    if clients:
-        lines.append(f"clients that lost a connection: {', '.join(clients[:5])}")
-    hosts = sorted({host_of(row.client_address) for outage in outages for row in outage.failed})
-    if hosts:
-        lines.append(f"failed connection attempts from: {', '.join(hosts[:5])}")
+    if clients := first_of(context.client(loss.client) for loss in losses):
+        lines.append(f"clients that lost a connection: {clients}")
+    if hosts := first_of(
+        host_of(row.client_address) for outage in outages for row in outage.failed
+    ):
+        lines.append(f"failed connection attempts from: {hosts}")
     for outage in outages:
         if outage.reregistered is not None:
             at = clock(outage.reregistered)

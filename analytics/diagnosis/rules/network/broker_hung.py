@@ -13,7 +13,7 @@ from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import Context
-from ...names import counted_names, times
+from ...names import counted_names, first_of, times
 from ...need import Need
 from ...outages import named
 from ...problem import (
@@ -123,7 +123,7 @@ def _details(context: Context, silences: list[Silence]) -> list[str]:
     rows = [wait.row for silence in silences for wait in silence.waits]
     lines = [
         f"requests: {counted_names(Counter(row.request_name or 'request' for row in rows))}",
-        f"clients: {', '.join(sorted({context.client(row.client_address) for row in rows})[:5])}",
+        f"clients: {first_of(context.client(row.client_address) for row in rows)}",
     ]
     closed = {
         (wait.row.client_address, host_of(wait.row.client_address))

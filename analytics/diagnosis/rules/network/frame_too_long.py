@@ -12,6 +12,7 @@ from dissectors.rows.conversation_record import ConversationRecord
 
 from ...bounded import keep
 from ...context import Context
+from ...names import first_of
 from ...need import Need
 from ...outages import named, server_of, subject_at
 from ...problem import Case, ProblemSeverity, connected
@@ -43,8 +44,8 @@ class _Fold(TallyFold):
             f" limit: {up_to}{self.longest:,} bytes (limit {MAX_FRAME:,})",
             subject_at(context, self.key),
         )
-        clients = sorted({context.client(address) for address in self.clients})
-        case.details = [f"clients: {', '.join(clients[:5])}"]
+        clients = first_of(context.client(address) for address in self.clients)
+        case.details = [f"clients: {clients}"]
         if not self.closed:
             case.doubt("the server was not seen closing the connection")
         return case

@@ -21,7 +21,7 @@ from dissectors.rows.record import ANSWERED, ExchangeRecord
 from ...bounded import state_in
 from ...context import Context
 from ...keys import by_server, response_times
-from ...names import times
+from ...names import first_of, times
 from ...need import Need
 from ...outages import is_remoting_server, named, server_of, subject_at
 from ...problem import (
@@ -188,8 +188,8 @@ class _Fold(Fold):
                 case.doubt("only one segment was lost")
         elif self._answered_meanwhile(stalls):
             case.advice = _PATH_ADVICE
-        clients = sorted({context.client(stalled.row.client_address) for stalled in stalls})
-        case.details = [f"clients: {', '.join(clients[:5])}"]
+        clients = first_of(context.client(stalled.row.client_address) for stalled in stalls)
+        case.details = [f"clients: {clients}"]
         if context.is_proxy(self.key):
             case.details.append("gRPC clients notice a dead connection only by its keepalive")
         if self._answered_meanwhile(stalls):

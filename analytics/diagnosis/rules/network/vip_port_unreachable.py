@@ -11,6 +11,7 @@ from dissectors.rows.broker_names import VIP_BELOW
 from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import Context
+from ...names import first_of
 from ...need import Need
 from ...outages import failed_connects, surely_unanswered
 from ...problem import Case, ProblemSeverity, Subject
@@ -69,8 +70,8 @@ class _Fold(Fold):
                 " clients with vipChannelEnabled send there",
                 Subject(broker=name),
             )
-            hosts = sorted({host_of(row.client_address) for row in proven})
-            case.details = [f"failed connection attempts from: {', '.join(hosts[:5])}"]
+            hosts = first_of(host_of(row.client_address) for row in proven)
+            case.details = [f"failed connection attempts from: {hosts}"]
             yield case
 
 

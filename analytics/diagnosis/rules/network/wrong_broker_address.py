@@ -21,6 +21,7 @@ from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
 from ...bounded import keep, state_in
 from ...context import BROKER, Context
 from ...keys import WHOLE, Add, Flow, whole
+from ...names import first_of
 from ...need import Need
 from ...outages import failed_connects
 from ...problem import (
@@ -171,7 +172,7 @@ class _Fold(Fold):
                 + f": {how}",
                 Subject(broker=entry.name),
             )
-            case.details = [f"clients that got the route: {', '.join(sorted(entry.clients)[:5])}"]
+            case.details = [f"clients that got the route: {first_of(entry.clients)}"]
             if entry.of_proxy(address):
                 case.advice = _PROXY_ADVICE
             elif entry.perhaps_of_proxy(address):
@@ -221,7 +222,7 @@ def _unresolved(address: str, entry: _Address) -> Case:
         f"Check that each client resolves {host} (DNS, /etc/hosts), or set brokerIP1 in broker.conf"
         " to an IP address that clients can reach, and restart the broker."
     )
-    case.details = [f"clients that got the route: {', '.join(sorted(entry.clients)[:5])}"]
+    case.details = [f"clients that got the route: {first_of(entry.clients)}"]
     return case
 
 

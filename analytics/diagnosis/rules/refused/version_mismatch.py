@@ -12,7 +12,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import whole
-from ...names import listed
+from ...names import first_of, listed
 from ...problem import ProblemSeverity
 from ...refusals import Refusals
 from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
@@ -63,7 +63,7 @@ class _Fold(Refusals):
     def details(self, context: Context) -> list[str]:
         lines = super().details(context)
         if since := self.named(_SINCE):
-            lines.append(f"first releases with these requests: {', '.join(sorted(since)[:5])}")
+            lines.append(f"first releases with these requests: {first_of(since)}")
         return lines
 
 

@@ -13,7 +13,7 @@ from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
 from ...context import BROKER, Context
 from ...keys import by_server
-from ...names import times
+from ...names import first_of, times
 from ...need import Need
 from ...problem import (
     MOST_SPANS,
@@ -69,8 +69,8 @@ class _Fold(ServerSilences):
         requests_text = counted(len(waits), "request for a route", "requests for routes")
         title = self._title(silences, requests_text, never, context)
         case = self.silence_case(title, Subject(server=self.key), silences)
-        hosts = sorted({host_of(wait.row.client_address) for wait in waits})
-        case.details = [f"clients: {', '.join(hosts[:5])}"]
+        hosts = first_of(host_of(wait.row.client_address) for wait in waits)
+        case.details = [f"clients: {hosts}"]
         if len(silences) > 1:
             case.details.append(f"all times: {', '.join(map(_from_to, silences[:MOST_SPANS]))}")
         if not self.answered_any:
