@@ -356,6 +356,7 @@ class Context:
         quality.connections += 1
         if row.start == tcp.MIDSTREAM:
             quality.midstream += 1
+        # A gap in another protocol hides no RocketMQ traffic.
         if row.gaps and (row.commands or row.protocol == "unknown"):
             quality.with_gaps += 1
         if row.commands and row.directions != tcp.BOTH:
@@ -444,11 +445,13 @@ class Context:
             seats[address] = first, last
 
     def _rank(self, address: str, rank: tuple[int, str]) -> None:
+        # The largest: the latest route counts, and the order of rows does not.
         before = self.ranks.get(address)
         if (rank > before) if before is not None else len(self.ranks) < MAX_NAMES:
             self.ranks[address] = rank
 
     def _client(self, endpoint: str, client: str) -> None:
+        # The smallest of several ids: the order of rows does not matter.
         before = self.clients.get(endpoint)
         if (client < before) if before is not None else len(self.clients) < MAX_NAMES:
             self.clients[endpoint] = client

@@ -103,6 +103,7 @@ def grouped(problems: list[Problem], rules: Mapping[str, DiagnosisRule]) -> list
         rule = rules[problem.rule]
         if rule.id not in causes_of:
             causes_of[rule.id] = [one for one in by_weight if one.rule in rule.consequence_of]
+        # A cause that the rule names comes before one that can lead to anything.
         for known in (causes_of[rule.id], of_all if rule.lasts is not None else []):
             cause = _cause_of(problem, known, rule, parent)
             if cause is not None:

@@ -198,6 +198,7 @@ class ServerLosses:
             if row.request_time is not None:
                 place = row.conversation, row.client_address
                 time, fresh = self._registered.get(place, (row.request_time, False))
+                # The round trip is that of the handshake: its start was captured.
                 fresh = fresh or row.rtt_us is not None
                 if place in self._registered or len(self._registered) < MAX_EVENTS:
                     self._registered[place] = min(time, row.request_time), fresh

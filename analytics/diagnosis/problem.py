@@ -235,6 +235,7 @@ class Tally:
             self.last = ended
         self.count += count
         evidence = self.evidence
+        # The earliest stay, not the first to arrive: rows come by flow, in any order.
         if len(evidence) < MOST_EVIDENCE:
             evidence.append(item)
             evidence.sort(key=place_of)
@@ -272,6 +273,7 @@ class Tally:
         self.first = min(self.first, other.first) if self.count else other.first
         self.last = max(self.last, other.last) if self.count else other.last
         self.count += other.count
+        # A set: both may have the same row.
         self.evidence = sorted({*self.evidence, *other.evidence}, key=place_of)[:MOST_EVIDENCE]
 
     def case(self, title: str, subject: Subject) -> Case:

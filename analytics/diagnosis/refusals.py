@@ -161,6 +161,7 @@ class Refusals(Fold):
 
     def _clients(self, context: Context) -> Counter[str]:
         """Return refusals by client id, or by address if ids are unknown or too many."""
+        # With more clients than MAX_NAMED, the counts by host are the more complete ones.
         if self.clients.total() < self.hosts.total():
             return self.hosts
         return by_client(self.clients, context)
@@ -168,6 +169,7 @@ class Refusals(Fold):
     def impact(self) -> dict[Impact, int]:
         """Return the impact on messages; empty: as in the rule."""
         sends = sum(number for name, number in self.requests.items() if name in _SEND_NAMES)
+        # A message trace is sent by the client itself: the application lost nothing.
         sends -= sum(number for topic, number in self.topics.items() if is_trace_topic(topic))
         return {Impact.SENDS_FAILED: sends} if sends > 0 else {}
 
@@ -265,6 +267,7 @@ class Refusals(Fold):
             for spell in spells(signs, _Part.span, self.lasts):
                 first = min(part.kept.tally.first for part in spell)
                 last = max(part.kept.tally.last for part in spell)
+                # Parts without refusals, too: they may have figures, such as all sends of clients.
                 near = [part for part in parts if part.begin <= last and part.end > first]
                 view = near[0].kept._copied()
                 for part in near[1:]:
@@ -312,6 +315,7 @@ class Refusals(Fold):
                     counter[name] -= 1
                     if counter[name] <= 0:
                         del counter[name]
+            # The outer hop of a call is at the proxy; the refusal counts as that of the broker.
             if is_call(attempt.request):
                 self.brokers.pop(attempt.hop.server, None)
 

@@ -60,12 +60,13 @@ class Parts(Generic[T]):
         """Return the state of a name at a time, or None if there are too many names."""
         width = self._width
         if not width:
+            # Not longer than a gap between spells: no interval has signs of two of them.
             width = self._width = lasts or _LONGEST
         part = self._parts.get((name, time // width))
         if part is None:
             while len(self._parts) >= self._most:
                 if self._width >= _LONGEST:
-                    return None
+                    return None  # one interval per name: there are too many names
                 self._widen()
             place = name, time // self._width
             part = self._parts.get(place)

@@ -51,6 +51,7 @@ class _Fold(ProducerFold):
     def cases(self, context: Context) -> Iterable[Case]:
         """Return the cases of the producers of a host, for three rules."""
         for judged in self.producers(context):
+            # Loads numpy: only for a producer that was judged.
             from ....isolation.strategy_replay import OFF, ON
 
             if judged.verdict.state == OFF and _of_the_broker(judged):

@@ -163,6 +163,7 @@ class _Endpoint:
             once = self.once.get(queue) or state_in(self.once, queue, Ticks, MAX_ROUNDS)
             if once is None:
                 continue
+            # Two rounds at once: the timer made up for those that it missed.
             if tick in once or tick - 1 in once or tick + 1 in once:
                 self.twice.add((tick - 1, tick, tick + 1))
             once.add((tick,))

@@ -46,7 +46,7 @@ class _Moved:
         if before is None:
             if len(self.queues) < MAX_QUEUES:
                 self.queues[queue] = response
-        elif _order(response) > _order(before):
+        elif _order(response) > _order(before):  # None cannot be compared
             self.queues[queue] = response
 
     def add(self, row: ExchangeRecord) -> None:

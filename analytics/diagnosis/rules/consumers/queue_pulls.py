@@ -55,6 +55,7 @@ class Spans:
     def add(self, first: int, last: int) -> None:
         """Add a span."""
         firsts, lasts = self.firsts, self.lasts
+        # Almost all pulls come in order of time.
         if not firsts or first - lasts[-1] >= SECOND:
             firsts.append(first)
             lasts.append(last)
@@ -349,6 +350,7 @@ def _tenures(requests: Spans, claims: Spans) -> list[_Tenure]:
     tenures: list[_Tenure] = []
     starts, ends, at, claimed = claims.firsts, claims.lasts, 0, True
     for begin, last in requests:
+        # A claim within a span of pulls ends one tenure and begins the next.
         first, parts = begin, []
         while at < len(starts) and starts[at] <= last:
             if first < starts[at]:

@@ -81,6 +81,7 @@ class _Fold(Fold):
             connection = self._ended.get(place)
             if connection is None or place in self._left or not row.topic or not row.group:
                 continue
+            # Only the last response of a connection can be the one that the client could not read.
             waited = left_at(connection) - _answered(row)[0]
             if 0 <= waited <= AT_ONCE and row.queue_id is not None and row.queue_offset is not None:
                 pulled = _Pulled(

@@ -22,6 +22,8 @@ from ...problem import Evidence, end_of, place_of, shown
 
 MAX_DELIVERIES: Final = 256
 """maximum deliveries of one message; maxReconsumeTimes is 16 by default"""
+MAX_CLIENTS: Final = 8
+"""maximum clients of one message"""
 
 
 @dataclass(slots=True)
@@ -108,7 +110,7 @@ class Returns:
         else:
             one.at_once, one.reported = True, max(one.reported, attempts, 1)
         one.topic = max(one.topic, row.topic or "")
-        if row.client_address in one.clients or len(one.clients) < 8:
+        if row.client_address in one.clients or len(one.clients) < MAX_CLIENTS:
             one.clients[row.client_address] += 1
         if called:
             one.callers.add(row.client_address)

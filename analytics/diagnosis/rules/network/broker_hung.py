@@ -64,6 +64,7 @@ class _Fold(ServerSilences):
         refused = sorted(self._refused)
         parts: dict[str, list[Silence]] = {}
         for silence in every:
+            # A connect refused shortly before: the broker was not running then.
             started = bisect_left(refused, silence.begin) > bisect_left(
                 refused, silence.begin - AT_ONCE
             )

@@ -58,6 +58,7 @@ class SlowSends(Fold):
 
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         latencies = [latency for latency in latencies_of(rows) if latency is not None]
+        # Powers of two: a few counters per broker, whatever the number of sends.
         self._latencies.update([latency.bit_length() for latency in latencies])
         if max(latencies, default=0) >= SLOW_US:
             slow = [row for row in rows if (row.latency_us or 0) >= SLOW_US]

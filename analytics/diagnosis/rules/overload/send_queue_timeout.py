@@ -44,8 +44,10 @@ class _Fold(RefusingBroker):
         """Count sends of one client to one broker."""
         times = response_times(rows)
         ends = [time for time in times if time]
+        # A send without a response counts at the time of its request, as in `end_of`.
         if len(ends) < len(rows):
             ends = [row.response_time or row.request_time or 0 for row in rows]
+        # Parts are whole hours: all sends of one hour belong to one part.
         if min(ends) // HOUR == max(ends) // HOUR:
             hours = {0: rows}
         else:

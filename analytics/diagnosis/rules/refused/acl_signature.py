@@ -48,6 +48,7 @@ _PROXY_ADVICE: Final = (
     " brokers know, with rights for all topics and groups) in rmq-proxy.json: the proxy itself is"
     " refused, not one of its clients."
 )
+# The first match counts: the last pattern fits many of these remarks.
 _REASONS: Final = (
     _Reason(
         "signature",

@@ -145,6 +145,7 @@ class _Fold(Fold):
         )
         again = self._again(broker, topics, tally.last)
         case.details = [f"topics: {listed(topics)}", *again]
+        # Closed after an administrator's change: probably on purpose.
         wanted = all(self.changed.get(topic, tally.first) < tally.first for topic in topics)
         if wanted:
             case.details.append(

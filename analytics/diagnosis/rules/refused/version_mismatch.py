@@ -37,6 +37,7 @@ class _Fold(Refusals):
 
     def take(self, row: ExchangeRecord) -> None:
         code = row.request_code or 0
+        # The remark has the code that the server read: the low 16 bits of what was sent.
         match = _NUMBER.search(row.remark or "")
         if match is not None and code > _WIDEST and natural_of(match[1]) == code & _WIDEST:
             self.note_name(_CUT, f"{code} as {match[1]}")

@@ -178,7 +178,7 @@ def _take_check(half: ObservedHalf, row: ExchangeRecord) -> None:
         asked(row, f"{row.client_address} checks back at {row.server_address} for {half.key}")
     )
     if half.stored is None:
-        # The sender of the check is the broker.
+        # The sender of the check is the broker; of several, whatever the order, the smallest.
         half.broker = min(filter(None, (half.broker, row.client_address)), default="")
         half.client = min(filter(None, (half.client, row.server_address)), default="")
 

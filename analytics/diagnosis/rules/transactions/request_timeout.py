@@ -68,6 +68,7 @@ class _Fold(Fold):
         )
         known = self._requests.get(name)
         if known is not None or len(self._requests) < MAX_REQUESTS:
+            # The last attempt: its producer waits from then on.
             self._requests[name] = request if known is None else max(known, request)
 
     def cases(self, context: Context) -> Iterable[Case]:
