@@ -1,10 +1,8 @@
 """Merge problems of one subject and group problems into incidents, the cause first.
 
-Rules: `consequence_of` of a rule names its possible causes. A problem becomes a consequence of
-another one if both happened at about the same time and their brokers, topics, and groups do not
-conflict. Each problem has one cause: the nearest in time; of several at that time the one that
-covers most of its evidence, then the most severe and earliest. Incidents are ordered by their most
-severe problem.
+`consequence_of` of a rule names its possible causes. A problem becomes a consequence of another one
+if both happened at about the same time and their brokers, topics, and groups do not conflict. Each
+problem has one cause. Incidents are ordered by their most severe problem.
 """
 
 from __future__ import annotations
@@ -134,6 +132,8 @@ def _cause_of(
     parent: Mapping[int, Problem],
 ) -> Problem | None:
     """Return the best candidate for the cause of a problem, or None."""
+    # The nearest in time; of those at that time the one that covers most of the evidence, then the
+    # most severe and earliest: `known` has this order.
     fitting = [
         (apart, -_covered(entry, problem), place, entry)
         for place, entry in enumerate(known)

@@ -1,9 +1,8 @@
 """Collect messages whose attempts are analyzed individually, then stitch them.
 
-Rules: the stitching is that of the retry report (`analytics.sends.attempts`, `calls`, `chains`), so
-both agree on each message. Only recent sends are kept; a send that failed, was slow, was captured
-twice, or followed a failed connect is kept to the end. Numbers are bounded, and omissions are
-counted.
+The stitching is that of the retry report (`analytics.sends.attempts`, `calls`, `chains`), so both
+agree on each message. Only recent sends are kept; a send that failed, was slow, was captured twice,
+or followed a failed connect is kept to the end.
 RocketMQ: DefaultMQProducerImpl.sendDefaultImpl.
 """
 

@@ -1,9 +1,8 @@
 """Outages of one server, inferred from connections and unanswered requests.
 
-Rules: a server was gone if connects from hosts that know it failed, or if it closed connections
-with waiting requests and then restarted or was unreachable for a while. A server that closes
-connections and accepts new ones at once was not gone: its connections were cut. Idle connections
-are closed by design and prove nothing. Everything is bounded.
+A server was gone if connects from hosts that know it failed, or if it closed connections with
+waiting requests and then restarted or was unreachable for a while. A server that closes connections
+and accepts new ones at once was not gone: its connections were cut.
 RocketMQ: NettyRemotingClient, BrokerOuterAPI.registerBrokerAll.
 """
 
@@ -175,6 +174,7 @@ class ServerLosses:
         if row.start != tcp.MIDSTREAM and row.server_bytes and len(self._alive) < MAX_EVENTS:
             self._alive.append((row.start_time, row.end_time, row.server_address))
         idle = conversation_number_in(row.facts, IDLE_MS) or 0
+        # Idle connections are closed by design and prove nothing.
         if row.commands and row.ended_by == tcp.SERVER and idle < LONG_IDLE_MS:
             how = "reset" if row.end == tcp.RESET else "closed"
             what = f"{row.server_address} {how} the connection of {row.client_address}"

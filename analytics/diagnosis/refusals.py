@@ -1,10 +1,8 @@
 """The shared fold of rules about refused requests: which requests and clients, by which brokers.
 
-A rule uses it as it is, or overrides `title`, `subject`, `details`, `judge`, and `take`. Rules:
-there is one case per spell, or with `per_broker` one per spell and broker name, because a broker
-may have several addresses; state of `take` therefore goes through `note_figure` and `note_name`,
-which can be merged. If a relay was captured on both sides, a refusal counts once, as that of its
-client; between gRPC and remoting as that of the broker.
+A rule overrides `title`, and if needed `subject`, `details`, `judge`, and `take`. There is one case
+per spell, or with `per_broker` one per spell and broker. If a relay was captured on both sides, a
+refusal counts once, as that of its client; between gRPC and remoting as that of the broker.
 """
 
 from __future__ import annotations
@@ -115,7 +113,10 @@ class Refusals(Fold):
         return self._parts.part(name, end_of(row), self.lasts)
 
     def take(self, row: ExchangeRecord) -> None:
-        """Collect further data that the rule needs, such as numbers in the remark."""
+        """Collect further data that the rule needs, such as numbers in the remark.
+
+        By `note_figure` and `note_name` only: states of several addresses of a broker are joined.
+        """
 
     def note_figure(self, name: str, value: int | None) -> None:
         """Record the minimum and maximum of a figure; ignore None."""

@@ -1,12 +1,8 @@
 """The contract of a rule: a description as data, its inputs, and a fold over them.
 
-Rules for rules: a fold has no clock and does no I/O; it returns the same cases whatever the order
-of rows, and may be asked for them several times. State is kept per key and is small: a `Tally`,
-some bounded sets. During a capture, pending rows are kept beside that state and replaced each time
-(`Fold.pending`, `Fold.unended`), so nothing counts twice. Missing traffic is never taken as a fact;
-a rule that relies on it sets `rests_on_absence`, and the engine lowers its confidence if the
-capture is incomplete. A rule is one file in a family under `rules/` that exports `RULE`, and a name
-in `MODULES` of that family.
+A fold has no clock and does no I/O; it returns the same cases whatever the order of rows, and may
+be asked for them several times. State is kept per key and is small: a `Tally`, some bounded sets. A
+rule is one file in a family under `rules/` that exports `RULE`, and a name in `MODULES` there.
 """
 
 from __future__ import annotations
@@ -60,6 +56,7 @@ class Fold:
     def __init__(self, key: str) -> None:
         self.key = key
         """key of the state"""
+        # The engine replaces pending rows each time, so nothing counts twice.
         self.pending: list[ExchangeRecord] = []
         """currently pending requests, if the rule takes them"""
         self.unended: list[ConversationRecord] = []
@@ -175,7 +172,7 @@ class DiagnosisRule:
     """what the rule cannot detect"""
     needs: AbstractSet[Need] = frozenset()
     rests_on_absence: bool = False
-    """concludes from missing traffic"""
+    """concludes from missing traffic: its confidence is lower if the capture is incomplete"""
     lasts: int | None = HOUR
     """ns without a sign after which a further sign is another problem; None: it is a setting or
     program behavior, which lasts until someone changes it, so quiet does not end it"""

@@ -1,10 +1,7 @@
 """Server silences: requests that waited long or forever without any response of the server.
 
-Rules: a silence is a period in which requests wait and the server responds to none at all; one slow
-request among quick ones is no silence. A request with unacknowledged packets does not count: it did
-not arrive, or its response did not. Long polls wait on purpose and do not count as waiting, but
-their responses show that the server is alive. The first and last response of an interval are kept;
-intervals grow if there are too many, so memory is bounded.
+A silence is a period in which requests wait and the server responds to none at all; one slow
+request among quick ones is no silence.
 RocketMQ: NettyRemotingAbstract, PullRequestHoldService.
 """
 
@@ -47,7 +44,10 @@ _WAITS_FOR_OTHERS: Final = (STORED - {int(ResponseCode.SUCCESS)}) | {int(Respons
 
 
 class ResponseTimes:
-    """The first and last response in each interval, independent of the order."""
+    """The first and last response in each interval, independent of the order.
+
+    Intervals grow if there are too many.
+    """
 
     __slots__ = ("_intervals", "_size")
 
@@ -168,6 +168,7 @@ class ServerSilences(Fold):
                 latency < LONG_US or row.response_code in _WAITS_FOR_OTHERS
             ):
                 continue
+            # Long polls wait on purpose; their responses still show that the server is alive.
             if row.request_name not in LONG_POLLS and len(self._waiting) < MAX_WAITING:
                 self._waiting.append(row)
 
@@ -261,6 +262,7 @@ class ServerSilences(Fold):
             if begin is None:
                 continue
             connection = connections.get((row.capture, row.conversation))
+            # Lost packets: the request did not arrive, or its response did not.
             if connection is not None and _stalled(connection, begin, row.response_time):
                 continue
             if row.response_time is not None:

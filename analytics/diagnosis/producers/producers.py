@@ -1,9 +1,8 @@
 """Producers and their fault strategy: all sends of a host, and the replayed strategy.
 
-Rules: the verdict is that of the isolation report, from the same code: attempts are stitched as in
-the retry report, and `isolation.strategy_replay` replays the strategy over them. That needs numpy,
-which a core install lacks: then there is no verdict. Sends that were stored at once are kept as
-numbers only, so memory is bounded and small.
+The verdict is that of the isolation report, from the same code: attempts are stitched as in the
+retry report, and `isolation.strategy_replay` replays the strategy over them. That needs numpy,
+which a core install lacks: then there is no verdict.
 RocketMQ: MQFaultStrategy, LatencyFaultToleranceImpl.
 """
 
@@ -208,6 +207,7 @@ def _by_process(rows: Sequence[ExchangeRecord]) -> dict[str, Sequence[ExchangeRe
     Sends without a key or captured request are omitted, and so are those of a proxy for gRPC
     clients, which avoid proxies by their own rules.
     """
+    # Almost always, a flow is of one process: then no row is looked at alone.
     if None not in request_times(rows):
         digits = _digits_of_all(message_keys(rows))
         if digits is not None:

@@ -1,10 +1,8 @@
 """A consumer process hangs for seconds while its connections stay open.
 
-Rules: Java consumers store their offsets every 5 s by a timer that catches up, so several rounds at
-once after a silence prove that the process stood still. Without them only a silence that no live
-consumer has counts: members query the group every 20 s and send heartbeats every 30 s; with gRPC a
-Heartbeat every 10 s, and a push consumer QueryAssignment every 5 s, without catching up. Per
-connection a bit for each eighth of a second is kept, and its rounds of stored offsets.
+Java consumers store their offsets every 5 s by a timer that catches up, so several rounds at once
+after a silence prove that the process stood still. Without them, and with gRPC, only a silence that
+no live consumer has counts.
 RocketMQ: MQClientInstance.startScheduledTask; ClientManagerImpl, PushConsumerImpl of
 rocketmq-clients.
 """
@@ -49,6 +47,7 @@ from .active_ticks import PER_SECOND, TICK, Ticks
 COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
 LEAST: Final = 8 * PER_SECOND
 """ticks: one round of offsets, due every 5 s, and a good part of the next one"""
+# Members query the group every 20 s and send heartbeats every 30 s.
 LEAST_ALONE: Final = 35 * PER_SECOND
 """silent ticks required without catch-up rounds"""
 APART: Final = 3 * PER_SECOND

@@ -3,8 +3,7 @@
 Rules and the report of consumer groups share this state. A client owns a queue from its first pull
 to its last one before it claims the queue again (an offset query, 14) or pauses. A long poll that
 is still open when another client starts is no second owner: two clients share a queue only if both
-keep sending requests. Times are exact, except inside spans of pulls under a second apart. The order
-of pulls does not matter.
+keep sending requests.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _Tenure = list[_Span]
 
 
 class Spans:
-    """Spans of time, ns; those less than a second apart are one."""
+    """Spans of time, ns; those less than a second apart are one, and exact only at their ends."""
 
     __slots__ = ("firsts", "lasts")
 

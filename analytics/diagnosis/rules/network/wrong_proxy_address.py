@@ -82,6 +82,7 @@ class _Fold(Fold):
                 return
             failed.append(row)
             if len(failed) > MAX_FAILED:
+                # The earliest stay, whatever the order of rows.
                 failed.sort(key=lambda item: (item.start_time, item.capture, item.conversation))
                 failed.pop()
         elif len(self._reached) < MAX_ADDRESSES:
