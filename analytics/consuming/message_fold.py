@@ -15,7 +15,7 @@ from dissectors.remoting.topic_names import names_itself
 from dissectors.rows.message_record import COMMITTED, DEAD, DELIVERED, RETURNED, STORED
 from dissectors.rows.outcome import is_send
 
-from ..diagnosis.refusals import only
+from ..diagnosis.names import only
 from ..diagnosis.rules.consumers.returns import ReturnedMessage
 from ..life.again import Again, record_of, why_again
 from ..life.hops import inner_rows

@@ -13,6 +13,10 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.routes import RoutedBroker, routed_brokers_in, slaves_in
 from dissectors.rows.record import ExchangeRecord
 
+READ: Final = 4
+"""PermName.PERM_READ"""
+WRITE: Final = 2
+"""PermName.PERM_WRITE"""
 REMEMBERED: Final = 256
 """different routes in the cache"""
 

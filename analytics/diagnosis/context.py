@@ -28,6 +28,7 @@ from dissectors.rows.record import ORPHAN, UNANSWERED, ExchangeRecord
 from dissectors.rows.relays import Relay
 
 from .answered_routes import answered_route, latest_routes
+from .bounded import keep, state_in
 from .keys import Add, Flow
 from .need import CALLS_OF_CLIENTS, GROUPS, NEEDS_OF_CALLS, TRANSACTIONS, Need
 
@@ -112,8 +113,14 @@ _UNPAIRED: Final = frozenset((UNANSWERED, ORPHAN))
 
 
 def _remember(places: set[str], row: ExchangeRecord | ConversationRecord) -> None:
-    if len(places) < MAX_NAMES:
-        places.add(f"{row.capture}:{row.conversation}")
+    keep(places, f"{row.capture}:{row.conversation}", MAX_NAMES)
+
+
+_SETS: Final = (
+    *("needs", "called", "relays", "sent", "pulling", "clustering", "broadcasting", "orderly"),
+    *("endpoints", "new_groups"),
+)
+"""fields of `Context` that are sets"""
 
 
 @dataclass(slots=True)
@@ -349,6 +356,7 @@ class Context:
         quality.connections += 1
         if row.start == tcp.MIDSTREAM:
             quality.midstream += 1
+        # A gap in another protocol hides no RocketMQ traffic.
         if row.gaps and (row.commands or row.protocol == "unknown"):
             quality.with_gaps += 1
         if row.commands and row.directions != tcp.BOTH:
@@ -384,17 +392,9 @@ class Context:
         for name, times in other.left.items():
             for time in times:
                 self._left(name, time)
-        self.needs |= other.needs
-        self.called |= other.called
+        for name in _SETS:
+            getattr(self, name).update(getattr(other, name))
         self.batch_acks |= other.batch_acks
-        self.relays |= other.relays
-        self.sent |= other.sent
-        self.pulling |= other.pulling
-        self.clustering |= other.clustering
-        self.broadcasting |= other.broadcasting
-        self.orderly |= other.orderly
-        self.endpoints |= other.endpoints
-        self.new_groups |= other.new_groups
         for group, where in other.starts.items():
             self._start(group, where)
         for part in ("connections", "midstream", "with_gaps", "truncated", "damaged"):
@@ -435,11 +435,9 @@ class Context:
             self.left.setdefault(name, set()).add(time)
 
     def _seat(self, name: str, address: str, first: int, last: int) -> None:
-        seats = self.seats.get(name)
+        seats = state_in(self.seats, name, dict, MAX_NAMES)
         if seats is None:
-            if len(self.seats) >= MAX_NAMES:
-                return
-            seats = self.seats[name] = {}
+            return
         known = seats.get(address)
         if known is not None:
             seats[address] = min(first, known[0]), max(last, known[1])
@@ -447,11 +445,13 @@ class Context:
             seats[address] = first, last
 
     def _rank(self, address: str, rank: tuple[int, str]) -> None:
+        # The largest: the latest route counts, and the order of rows does not.
         before = self.ranks.get(address)
         if (rank > before) if before is not None else len(self.ranks) < MAX_NAMES:
             self.ranks[address] = rank
 
     def _client(self, endpoint: str, client: str) -> None:
+        # The smallest of several ids: the order of rows does not matter.
         before = self.clients.get(endpoint)
         if (client < before) if before is not None else len(self.clients) < MAX_NAMES:
             self.clients[endpoint] = client

@@ -169,6 +169,7 @@ class Engine:
             takers = flows.get(flow)
             if takers is None:
                 takers = self._takers_of_flow(Flow(*flow), row)
+            # Rows wait for others of their flow: a state takes many at once in one call.
             if not takers.rows:
                 touched.append(takers)
             takers.rows.append(row)
@@ -228,6 +229,7 @@ class Engine:
         are provisional: their final versions are added once they are complete.
         """
         self._take_waiting()
+        # What was pending before has a final row by now, or is among the given rows again.
         for before in self._with_pending:
             before.pending, before.unended = [], []
         self._with_pending = []
@@ -266,15 +268,13 @@ class Engine:
     def diagnosis(self) -> Diagnosis:
         """Return the problems so far."""
         self._take_waiting()
-        folds = {id(taker): taker.folds for taker in self._takers}
         problems: list[Problem] = []
         limits: list[str] = []
         messages = self._store.messages(self.context.names_of_ports())
         self.context.relays = set(self._store.relays)
         of_messages = self._message_folds(messages, limits)
         states_of = [
-            [*folds[id(taker)].values(), *of_messages.get(taker.rule.id, ())]
-            for taker in self._takers
+            [*taker.folds.values(), *of_messages.get(taker.rule.id, ())] for taker in self._takers
         ]
         if self.context.store is not None:  # one pass for all rules
             sought = (fold.sought() for states in states_of for fold in states)
@@ -438,6 +438,7 @@ def _state_of(problem: Problem, rule: DiagnosisRule, end: int | None) -> Problem
     if rule.lasts is None or end is None:
         return None
     several = problem.count - 1
+    # Twice the mean distance of its signs: the next sign of a rare problem may still come.
     usual = 2 * (problem.last_time - problem.first_time) // several if several > 0 else 0
     quiet = end - problem.last_time
     if quiet > max(OVER, usual):

@@ -1,10 +1,8 @@
 """Merge problems of one subject and group problems into incidents, the cause first.
 
-Rules: `consequence_of` of a rule names its possible causes. A problem becomes a consequence of
-another one if both happened at about the same time and their brokers, topics, and groups do not
-conflict. Each problem has one cause: the nearest in time; of several at that time the one that
-covers most of its evidence, then the most severe and earliest. Incidents are ordered by their most
-severe problem.
+`consequence_of` of a rule names its possible causes. A problem becomes a consequence of another one
+if both happened at about the same time and their brokers, topics, and groups do not conflict. Each
+problem has one cause. Incidents are ordered by their most severe problem.
 """
 
 from __future__ import annotations
@@ -97,14 +95,14 @@ def grouped(problems: list[Problem], rules: Mapping[str, DiagnosisRule]) -> list
     """Return the problems grouped by incident, numbered from 1."""
     by_weight = sorted(problems, key=_weight)
     parent: dict[int, Problem] = {}
-    of_causes: dict[frozenset[str], list[Problem]] = {}
+    causes_of: dict[str, list[Problem]] = {}
     of_all = [problem for problem in by_weight if rules[problem.rule].leads_to_all]
     for problem in by_weight:
         rule = rules[problem.rule]
-        causes = rule.consequence_of
-        if causes not in of_causes:
-            of_causes[causes] = [problem for problem in by_weight if problem.rule in causes]
-        for known in (of_causes[causes], of_all if rule.lasts is not None else []):
+        if rule.id not in causes_of:
+            causes_of[rule.id] = [one for one in by_weight if one.rule in rule.consequence_of]
+        # A cause that the rule names comes before one that can lead to anything.
+        for known in (causes_of[rule.id], of_all if rule.lasts is not None else []):
             cause = _cause_of(problem, known, rule, parent)
             if cause is not None:
                 parent[id(problem)] = cause
@@ -134,6 +132,8 @@ def _cause_of(
     parent: Mapping[int, Problem],
 ) -> Problem | None:
     """Return the best candidate for the cause of a problem, or None."""
+    # The nearest in time; of those at that time the one that covers most of the evidence, then the
+    # most severe and earliest: `known` has this order.
     fitting = [
         (apart, -_covered(entry, problem), place, entry)
         for place, entry in enumerate(known)
@@ -165,16 +165,18 @@ def impact_of(problems: Sequence[Problem]) -> str:
 
 def _weight(problem: Problem) -> tuple[int, int, str, str, str]:
     """Return the sort key of a problem; subjects are unique within a rule."""
-    grade = -_GRADE[problem.severity]
-    return grade, problem.first_time, problem.rule, problem.title, str(problem.subject)
-
-
-_GRADE: Final = {"info": 0, "warning": 1, "error": 2}
+    return (
+        -problem.severity.grade,
+        problem.first_time,
+        problem.rule,
+        problem.title,
+        str(problem.subject),
+    )
 
 
 def _weight_of_incident(incident: list[Problem]) -> tuple[int, int, int]:
     first = min(problem.first_time for problem in incident)
-    worst = max(_GRADE[problem.severity] for problem in incident)
+    worst = max(problem.severity for problem in incident).grade
     return -worst, first, -len(incident)
 
 

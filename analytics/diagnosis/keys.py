@@ -112,6 +112,7 @@ _SEPARATOR: Final = "\x00"
 
 def joined_key(*parts: str | None) -> str:
     """Join names into one key, which `parts_of` can split whatever the names contain."""
+    # A name from a capture may have any character, also the separator.
     return _SEPARATOR.join((part or "").replace(_SEPARATOR, "\ufffd") for part in parts)
 
 

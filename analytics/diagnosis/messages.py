@@ -1,9 +1,8 @@
 """Collect messages whose attempts are analyzed individually, then stitch them.
 
-Rules: the stitching is that of the retry report (`analytics.sends.attempts`, `calls`, `chains`), so
-both agree on each message. Only recent sends are kept; a send that failed, was slow, was captured
-twice, or followed a failed connect is kept to the end. Numbers are bounded, and omissions are
-counted.
+The stitching is that of the retry report (`analytics.sends.attempts`, `calls`, `chains`), so both
+agree on each message. Only recent sends are kept; a send that failed, was slow, was captured twice,
+or followed a failed connect is kept to the end.
 RocketMQ: DefaultMQProducerImpl.sendDefaultImpl.
 """
 
@@ -119,6 +118,7 @@ class AttemptStore:
 
     @source.setter
     def source(self, name: str) -> None:
+        # Sends of the current input are kept without its name: now it is no longer the current one.
         for key, send in self._recent.items():
             self._recent[key] = self._placed(send)
         self._source = name
@@ -173,6 +173,7 @@ class AttemptStore:
         messages = list(zip(cast("list[str]", keys), repeat(topic)))
         if not (recent.keys().isdisjoint(messages) and self._telling.keys().isdisjoint(messages)):
             return False
+        # One update for all rows: a duplicate among them shows in the number of new keys.
         before = len(recent)
         recent.update(zip(messages, rows, strict=True))
         if len(recent) == before + len(rows):
@@ -227,6 +228,7 @@ class AttemptStore:
     def _forget(self) -> None:
         """Drop the oldest recent sends, except those preceded by a failed connect."""
         recent = self._recent
+        # A quarter at a time, so this happens rarely.
         oldest = list(islice(recent, len(recent) - MAX_RECENT * 3 // 4))
         if not self._failed:
             for key in oldest:

@@ -1,16 +1,15 @@
 """Outages of one server, inferred from connections and unanswered requests.
 
-Rules: a server was gone if connects from hosts that know it failed, or if it closed connections
-with waiting requests and then restarted or was unreachable for a while. A server that closes
-connections and accepts new ones at once was not gone: its connections were cut. Idle connections
-are closed by design and prove nothing. Everything is bounded.
+A server was gone if connects from hosts that know it failed, or if it closed connections with
+waiting requests and then restarted or was unreachable for a while. A server that closes connections
+and accepts new ones at once was not gone: its connections were cut.
 RocketMQ: NettyRemotingClient, BrokerOuterAPI.registerBrokerAll.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Final
@@ -28,6 +27,7 @@ from dissectors.rows.conversation_facts import (
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
+from .bounded import state_in
 from .context import Context
 from .problem import (
     Evidence,
@@ -103,8 +103,7 @@ class Outage:
             tally.add(loss.evidence)
             for row in loss.waiting:
                 tally.add(asked(row), count=0)
-        for failure in self.failed:
-            tally.add(connected(failure, how_it_failed(failure)), last=failure.end_time)
+        tally.merge(failed_connects(self.failed))
         return tally
 
     @property
@@ -137,14 +136,6 @@ class Outage:
             return f"from {begin} UTC until at least {clock_after(self.start, self.last)}"
         length = duration(self.end - self.start)
         return f"from {period(self.start, self.end)} UTC ({length})"
-
-
-def merged(outages: Sequence[Outage]) -> Tally:
-    """Return the merged evidence of all outages."""
-    tally = Tally()
-    for outage in outages:
-        tally.merge(outage.tally())
-    return tally
 
 
 class ServerLosses:
@@ -183,6 +174,7 @@ class ServerLosses:
         if row.start != tcp.MIDSTREAM and row.server_bytes and len(self._alive) < MAX_EVENTS:
             self._alive.append((row.start_time, row.end_time, row.server_address))
         idle = conversation_number_in(row.facts, IDLE_MS) or 0
+        # Idle connections are closed by design and prove nothing.
         if row.commands and row.ended_by == tcp.SERVER and idle < LONG_IDLE_MS:
             how = "reset" if row.end == tcp.RESET else "closed"
             what = f"{row.server_address} {how} the connection of {row.client_address}"
@@ -206,6 +198,7 @@ class ServerLosses:
             if row.request_time is not None:
                 place = row.conversation, row.client_address
                 time, fresh = self._registered.get(place, (row.request_time, False))
+                # The round trip is that of the handshake: its start was captured.
                 fresh = fresh or row.rtt_us is not None
                 if place in self._registered or len(self._registered) < MAX_EVENTS:
                     self._registered[place] = min(time, row.request_time), fresh
@@ -383,10 +376,7 @@ class HostLosses(Fold):
         return servers
 
     def _part(self, address: str) -> ServerLosses | None:
-        part = self._parts.get(address)
-        if part is None and len(self._parts) < MAX_EVENTS:
-            part = self._parts[address] = ServerLosses(address)
-        return part
+        return state_in(self._parts, address, lambda: ServerLosses(address), MAX_EVENTS)
 
 
 def _parted(
@@ -431,8 +421,8 @@ def _registering(row: ExchangeRecord) -> str | None:
     return None if address is None else host_of(address)
 
 
-UNANSWERED_REQUESTS: Final = Exchanges(key=_asked, statuses=frozenset((UNANSWERED,)))
-REGISTRATIONS: Final = Exchanges(key=_registering, requests=frozenset((REGISTER,)))
+UNANSWERED_REQUESTS: Final = Exchanges(key=_asked, statuses={UNANSWERED})
+REGISTRATIONS: Final = Exchanges(key=_registering, requests={REGISTER})
 LOSSES: Final = (UNANSWERED_REQUESTS, REGISTRATIONS)
 """Exchanges that `HostLosses` takes."""
 
@@ -447,6 +437,14 @@ def how_it_failed(row: ConversationRecord) -> str:
     if row.end == tcp.REFUSED:
         return f"connect of {row.client_address} to {row.server_address} refused"
     return f"connect of {row.client_address} to {row.server_address} unanswered ({row.syns} SYN)"
+
+
+def failed_connects(rows: Iterable[ConversationRecord]) -> Tally:
+    """Return a tally of failed connects."""
+    tally = Tally()
+    for row in rows:
+        tally.add(connected(row, how_it_failed(row)), last=row.end_time)
+    return tally
 
 
 def named(context: Context, address: str) -> str:

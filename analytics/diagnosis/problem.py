@@ -21,6 +21,8 @@ from dissectors.times import text_of_time
 
 from .impact import Impact
 
+MS: Final = 1_000_000
+"""ns"""
 MOST_EVIDENCE: Final = 8
 """maximum exchanges and connections listed as evidence of one problem"""
 
@@ -32,17 +34,23 @@ class ProblemSeverity(StrEnum):
     WARNING = "warning"
     ERROR = "error"
 
+    @property
+    def grade(self) -> int:
+        """Its place in the order of gravity."""
+        return _GRADES.index(self)
+
+    # Without these four, `str` would compare the names.
     def __lt__(self, other: str) -> bool:
-        return _GRADES.index(self) < _GRADES.index(other)
+        return self.grade < _GRADES.index(other)
 
     def __le__(self, other: str) -> bool:
-        return _GRADES.index(self) <= _GRADES.index(other)
+        return self.grade <= _GRADES.index(other)
 
     def __gt__(self, other: str) -> bool:
-        return _GRADES.index(self) > _GRADES.index(other)
+        return self.grade > _GRADES.index(other)
 
     def __ge__(self, other: str) -> bool:
-        return _GRADES.index(self) >= _GRADES.index(other)
+        return self.grade >= _GRADES.index(other)
 
 
 _GRADES: Final = ("info", "warning", "error")
@@ -151,6 +159,10 @@ class Case:
     settled: bool = False
     """proved by a broker's store: certain regardless of capture gaps"""
 
+    def doubt(self, reason: str, confidence: Confidence = Confidence.LIKELY) -> None:
+        """Make the verdict less than certain."""
+        self.confidence, self.reason = confidence, reason
+
 
 class Problem(msgspec.Struct, kw_only=True):
     """A case with the description of its rule: one line of `diagnose -T jsonl`."""
@@ -223,6 +235,7 @@ class Tally:
             self.last = ended
         self.count += count
         evidence = self.evidence
+        # The earliest stay, not the first to arrive: rows come by flow, in any order.
         if len(evidence) < MOST_EVIDENCE:
             evidence.append(item)
             evidence.sort(key=place_of)
@@ -260,6 +273,7 @@ class Tally:
         self.first = min(self.first, other.first) if self.count else other.first
         self.last = max(self.last, other.last) if self.count else other.last
         self.count += other.count
+        # A set: both may have the same row.
         self.evidence = sorted({*self.evidence, *other.evidence}, key=place_of)[:MOST_EVIDENCE]
 
     def case(self, title: str, subject: Subject) -> Case:

@@ -1,16 +1,15 @@
 """The shared fold of rules about refused requests: which requests and clients, by which brokers.
 
-A rule uses it as it is, or overrides `title`, `subject`, `details`, `judge`, and `take`. Rules:
-there is one case per spell, or with `per_broker` one per spell and broker name, because a broker
-may have several addresses; state of `take` therefore goes through `note_figure` and `note_name`,
-which can be merged. If a relay was captured on both sides, a refusal counts once, as that of its
-client; between gRPC and remoting as that of the broker.
+A rule overrides `title`, and if needed `subject`, `details`, `judge`, and `take`. There is one case
+per spell, or with `per_broker` one per spell and broker. If a relay was captured on both sides, a
+refusal counts once, as that of its client; between gRPC and remoting as that of the broker.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from copy import copy
 from functools import partial
 from typing import ClassVar, Final, NamedTuple, Self
@@ -25,35 +24,33 @@ from dissectors.rows.outcome import SEND_CALLS, is_call
 from dissectors.rows.record import ExchangeRecord, MessageIdentity, identity_of
 from dissectors.rows.relays import Hop, Relay, hop_of, inner_hops
 
+from .bounded import state_in
 from .context import Context
 from .impact import Impact
 from .keys import WHOLE, whole, with_remark
+from .names import Names, by_client, called, counted_names, only, subject_of, times
 from .problem import Case, Subject, Tally, end_of, shown
 from .rule import Exchanges, Fold
 from .spells import Parts, span_of, spells
 
-MAX_NAMED: Final = 256
-"""maximum topics, groups, and clients of a fold"""
 MAX_PARTS: Final = 1000
 """maximum addresses of a fold, and intervals of each"""
 MAX_MESSAGES: Final = 5000
 """maximum messages with known refusals"""
 MAX_ATTEMPTS: Final = 16
 """maximum refusals of one message"""
-MOST_LISTED: Final = 3
-"""maximum names in one sentence"""
 CALL_REFUSALS: Final = frozenset(range(40_000, 60_001)) - {40_401, 40_404}
 """RocketMQ codes in gRPC, except MESSAGE_NOT_FOUND and OFFSET_NOT_FOUND, which are no refusals"""
 
 
 def refused_with(
-    *remarks: str, codes: Iterable[ResponseCode], requests: frozenset[int] | None = None
+    *remarks: str, codes: Iterable[ResponseCode], requests: AbstractSet[int] | None = None
 ) -> tuple[Exchanges, ...]:
     """Return the exchanges of a rule: responses with a code and a remark with one of the texts.
 
     A proxy copies the remark into its gRPC response, with a code of its own.
     """
-    responses = frozenset(map(int, codes))
+    responses = frozenset(codes)
     taken = Exchanges(with_remark(*remarks, key=whole), requests, responses)
     if requests is not None and not requests & SENDS:
         return (taken,)
@@ -85,18 +82,18 @@ class Refusals(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.tally = Tally()
-        self.topics: Counter[str] = Counter()
-        self.groups: Counter[str] = Counter()
-        self.hosts: Counter[str] = Counter()
+        self.topics = Names()
+        self.groups = Names()
+        self.hosts = Names()
         """requests by client address"""
-        self.brokers: Counter[str] = Counter()
+        self.brokers = Names()
         """by `address:port`"""
-        self.requests: Counter[str] = Counter()
-        self.clients: Counter[str] = Counter()
+        self.requests = Names()
+        self.clients = Names()
         """by `address:port` of the client"""
         self.figures: dict[str, tuple[int, int]] = {}
         """minimum and maximum of each figure"""
-        self.names: dict[str, Counter[str]] = {}
+        self.names: dict[str, Names] = {}
         self.tried: dict[MessageIdentity, list[RefusedAttempt]] = {}
         """message -> its refusals"""
         self._parts: Parts[Self] | None = None
@@ -116,7 +113,10 @@ class Refusals(Fold):
         return self._parts.part(name, end_of(row), self.lasts)
 
     def take(self, row: ExchangeRecord) -> None:
-        """Collect further data that the rule needs, such as numbers in the remark."""
+        """Collect further data that the rule needs, such as numbers in the remark.
+
+        By `note_figure` and `note_name` only: states of several addresses of a broker are joined.
+        """
 
     def note_figure(self, name: str, value: int | None) -> None:
         """Record the minimum and maximum of a figure; ignore None."""
@@ -125,17 +125,19 @@ class Refusals(Fold):
         least, most = self.figures.get(name, (value, value))
         self.figures[name] = (min(least, value), max(most, value))
 
+    def note_version(self, row: ExchangeRecord) -> None:
+        """Count the version of the client, if it is known."""
+        if row.version_name:
+            self.note_name(_VERSION, f"{row.language} {row.version_name}")
+
     def note_name(self, name: str, value: str | None, count: int = 1) -> None:
         """Count a named value."""
         if value:
-            names = self.names.get(name)
-            if names is None:
-                names = self.names[name] = Counter()
-            _add(names, value, count)
+            self.names.setdefault(name, Names()).note(value, count)
 
     def named(self, name: str) -> Counter[str]:
         """Return the counts of `note_name`."""
-        return self.names.get(name, Counter())
+        return self.names.get(name, Names())
 
     def subject(self, context: Context) -> Subject:
         """Return the subject: the attributes that all refusals share."""
@@ -146,7 +148,7 @@ class Refusals(Fold):
         raise NotImplementedError
 
     def details(self, context: Context) -> list[str]:
-        """Return further sentences: by default the clients of the refused requests."""
+        """Return further sentences: by default who sent the refused requests."""
         lines = []
         if self.topics:
             lines.append(f"topics: {counted_names(self.topics)}")
@@ -154,10 +156,13 @@ class Refusals(Fold):
             lines.append(f"groups: {counted_names(self.groups)}")
         if clients := self._clients(context):
             lines.append(f"clients: {counted_names(clients)}")
+        if versions := self.named(_VERSION):
+            lines.append(f"client versions: {counted_names(versions)}")
         return lines
 
     def _clients(self, context: Context) -> Counter[str]:
         """Return refusals by client id, or by address if ids are unknown or too many."""
+        # With more clients than MAX_NAMED, the counts by host are the more complete ones.
         if self.clients.total() < self.hosts.total():
             return self.hosts
         return by_client(self.clients, context)
@@ -165,6 +170,7 @@ class Refusals(Fold):
     def impact(self) -> dict[Impact, int]:
         """Return the impact on messages; empty: as in the rule."""
         sends = sum(number for name, number in self.requests.items() if name in _SEND_NAMES)
+        # A message trace is sent by the client itself: the application lost nothing.
         sends -= sum(number for topic, number in self.topics.items() if is_trace_topic(topic))
         return {Impact.SENDS_FAILED: sends} if sends > 0 else {}
 
@@ -193,35 +199,44 @@ class Refusals(Fold):
             noun = "request"
         return counted(self.tally.count, noun)
 
+    @property
+    def of_groups(self) -> str:
+        """The groups for a title: `` of group a``; empty if there are none."""
+        return f" of {called('group', self.groups)}" if self.groups else ""
+
     def sent_again(self, context: Context) -> tuple[int, int]:
         """Return the number of messages with several refusals, and the maximum per message."""
         own = (own_attempts(attempts, context.relays) for attempts in self.tried.values())
         often = [len(refusals) for refusals in own if len(refusals) > 1]
         return len(often), max(often, default=0)
 
+    def again_lines(self, context: Context, did: str = "refused", then: str = "") -> list[str]:
+        """Return a sentence on messages with several refusals: ``3 messages refused up to twice``.
+
+        Empty if there are none.
+        """
+        messages, most = self.sent_again(context)
+        return (
+            [f"{counted(messages, 'message')} {did} up to {times(most)}{then}"] if messages else []
+        )
+
     def _count(self, row: ExchangeRecord) -> None:
         self.tally.add(shown(row))
-        for counter, name in (
-            (self.topics, row.topic),
-            (self.groups, row.group),
-            (self.hosts, host_of(row.client_address)),
-            (self.brokers, row.server_address),
-            (self.requests, row.request_name),
-            (self.clients, row.client_address),
-        ):
-            if name:
-                _add(counter, name)
+        self.topics.note(row.topic)
+        self.groups.note(row.group)
+        self.hosts.note(host_of(row.client_address))
+        self.brokers.note(row.server_address)
+        self.requests.note(row.request_name)
+        self.clients.note(row.client_address)
         self.take(row)
 
     def _note_attempt(self, row: ExchangeRecord) -> None:
         key = identity_of(row)
         if key is None:
             return
-        attempts = self.tried.get(key)
+        attempts = state_in(self.tried, key, list, MAX_MESSAGES)
         if attempts is None:
-            if len(self.tried) >= MAX_MESSAGES:
-                return
-            attempts = self.tried[key] = []
+            return
         if len(attempts) < MAX_ATTEMPTS:
             attempts.append(
                 RefusedAttempt(
@@ -253,6 +268,7 @@ class Refusals(Fold):
             for spell in spells(signs, _Part.span, self.lasts):
                 first = min(part.kept.tally.first for part in spell)
                 last = max(part.kept.tally.last for part in spell)
+                # Parts without refusals, too: they may have figures, such as all sends of clients.
                 near = [part for part in parts if part.begin <= last and part.end > first]
                 view = near[0].kept._copied()
                 for part in near[1:]:
@@ -271,9 +287,9 @@ class Refusals(Fold):
         view.tally = Tally()
         view.tally.merge(self.tally)
         for name in _COUNTERS:
-            setattr(view, name, Counter(getattr(self, name)))
+            setattr(view, name, Names(getattr(self, name)))
         view.figures = dict(self.figures)
-        view.names = {name: Counter(counter) for name, counter in self.names.items()}
+        view.names = {name: Names(counter) for name, counter in self.names.items()}
         return view
 
     def _join(self, other: Refusals) -> None:
@@ -284,7 +300,7 @@ class Refusals(Fold):
             self.note_figure(name, least)
             self.note_figure(name, most)
         for name, counter in other.names.items():
-            self.names.setdefault(name, Counter()).update(counter)
+            self.names.setdefault(name, Names()).update(counter)
 
     def _take_out(self, again: Iterable[RefusedAttempt]) -> None:
         for attempt in again:
@@ -300,6 +316,7 @@ class Refusals(Fold):
                     counter[name] -= 1
                     if counter[name] <= 0:
                         del counter[name]
+            # The outer hop of a call is at the proxy; the refusal counts as that of the broker.
             if is_call(attempt.request):
                 self.brokers.pop(attempt.hop.server, None)
 
@@ -321,24 +338,12 @@ def _is_of(first: int, last: int, names: set[str] | None, attempt: RefusedAttemp
     return near and (names is None or attempt.hop.server in names)
 
 
+_VERSION: Final = "version"
 _COUNTERS: Final = ("topics", "groups", "hosts", "brokers", "requests", "clients")
 
 
 def _names_of(codes: Iterable[int]) -> frozenset[str]:
     return frozenset(request_name(code) for code in codes)
-
-
-def _add(counter: Counter[str], name: str, count: int = 1) -> None:
-    if name in counter or len(counter) < MAX_NAMED:
-        counter[name] += count
-
-
-def by_client(endpoints: Counter[str], context: Context) -> Counter[str]:
-    """Convert counts by address to counts by client id, or address if the id is unknown."""
-    named: Counter[str] = Counter()
-    for endpoint, number in endpoints.items():
-        named[context.client(endpoint)] += number
-    return named
 
 
 def repeated_views(
@@ -377,63 +382,6 @@ def _place(attempt: RefusedAttempt) -> tuple[int, int, str, str, int]:
         attempt.hop.server,
         attempt.opaque,
     )
-
-
-def subject_of(
-    addresses: Iterable[str],
-    context: Context,
-    topic: str | None,
-    group: str | None,
-    message: str | None = None,
-) -> Subject:
-    """Return a subject with the only broker among the servers, or the proxy if there is no broker.
-
-    `addresses` may also be broker names.
-    """
-    servers = set(addresses)
-    proxies = {server for server in servers if context.is_proxy(server)}
-    return Subject(
-        broker=only(context.broker(one) for one in servers - proxies),
-        topic=topic,
-        group=group,
-        message=message,
-        server=None if servers - proxies else only(proxies),
-    )
-
-
-def only(names: Iterable[str]) -> str | None:
-    """Return the name if there is only one."""
-    different = set(names)
-    return different.pop() if len(different) == 1 else None
-
-
-def listed(names: Iterable[str]) -> str:
-    """Join names for a sentence: ``broker-a and broker-b``."""
-    ordered = sorted(set(names))
-    more = len(ordered) - MOST_LISTED
-    parts = [*ordered[:MOST_LISTED], *([f"{more} more"] if more > 0 else [])]
-    return (
-        parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
-    )
-
-
-def called(noun: str, names: Iterable[str]) -> str:
-    """Return names with their noun: ``group a``, ``groups a and b``."""
-    different = set(names)
-    return f"{noun if len(different) == 1 else noun + 's'} {listed(different)}"
-
-
-def counted_names(counter: Mapping[str, int]) -> str:
-    """Return names with counts, the most frequent first: ``Orders (12), Bills (3)``."""
-    ordered = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
-    text = ", ".join(f"{name} ({number:,})" for name, number in ordered[:MOST_LISTED])
-    more = len(ordered) - MOST_LISTED
-    return f"{text} and {more} more" if more > 0 else text
-
-
-def times(count: int) -> str:
-    """Return ``once``, ``twice`` or ``N times``."""
-    return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
 
 
 _SEND_NAMES: Final = _names_of(SENDS) | SEND_CALLS

@@ -76,8 +76,3 @@ class Takers:
             if len(self._plans) < MAX_PLANS:
                 self._plans[at] = plan
         return plan
-
-
-def takers_of(rules: Sequence[DiagnosisRule]) -> Takers:
-    """Return a lookup of these rules by exchange."""
-    return Takers(rules)

@@ -1,17 +1,14 @@
 """The contract of a rule: a description as data, its inputs, and a fold over them.
 
-Rules for rules: a fold has no clock and does no I/O; it returns the same cases whatever the order
-of rows, and may be asked for them several times. State is kept per key and is small: a `Tally`,
-some bounded sets. During a capture, pending rows are kept beside that state and replaced each time
-(`Fold.pending`, `Fold.unended`), so nothing counts twice. Missing traffic is never taken as a fact;
-a rule that relies on it sets `rests_on_absence`, and the engine lowers its confidence if the
-capture is incomplete. A rule is one file in a family under `rules/` that exports `RULE`, and a name
-in `MODULES` of that family.
+A fold has no clock and does no I/O; it returns the same cases whatever the order of rows, and may
+be asked for them several times. State is kept per key and is small: a `Tally`, some bounded sets. A
+rule is one file in a family under `rules/` that exports `RULE`, and a name in `MODULES` there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +17,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from .impact import Impact
 from .need import Need
-from .problem import Case, ProblemSeverity
+from .problem import Case, ProblemSeverity, Tally
 from .spells import HOUR
 
 if TYPE_CHECKING:
@@ -59,6 +56,7 @@ class Fold:
     def __init__(self, key: str) -> None:
         self.key = key
         """key of the state"""
+        # The engine replaces pending rows each time, so nothing counts twice.
         self.pending: list[ExchangeRecord] = []
         """currently pending requests, if the rule takes them"""
         self.unended: list[ConversationRecord] = []
@@ -67,7 +65,7 @@ class Fold:
         """as in its rule"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        """Add an exchange."""
+        """Add an exchange; called if the rule's key does not depend on the flow alone."""
 
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         """Add exchanges of one flow. A rule that takes all sends may count them together."""
@@ -99,24 +97,41 @@ class Fold:
         return ()
 
 
-@dataclass(frozen=True, slots=True)
+class TallyFold(Fold):
+    """State of a rule with at most one case per key, made from one tally."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.tally = Tally()
+
+    def cases(self, context: Context) -> Iterable[Case]:
+        """Return the case, if anything was counted."""
+        if self.tally.count and (case := self.case(context)) is not None:
+            yield case
+
+    def case(self, context: Context) -> Case | None:
+        """Return the case of what was counted; None if it is no problem."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Exchanges:
     """The exchanges that a rule takes, and their key; None: any."""
 
     key: Callable[[ExchangeRecord], str | None]
     """key of the state; None: the rule ignores this exchange"""
-    requests: frozenset[int] | None = None
+    requests: AbstractSet[int] | None = None
     """request codes"""
-    responses: frozenset[int] | None = None
+    responses: AbstractSet[int] | None = None
     """response codes; exchanges without a response are then ignored"""
-    statuses: frozenset[str] | None = None
+    statuses: AbstractSet[str] | None = None
     with_facts: bool = False
     """only exchanges with brokers or facts"""
     of_flow: bool = False
     """the key depends only on the `keys.Flow`, and is computed once per flow"""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DiagnosisRule:
     """The description and inputs of a rule."""
 
@@ -155,15 +170,15 @@ class DiagnosisRule:
     """effect on the counted messages; None: it counts something else"""
     limits: str = ""
     """what the rule cannot detect"""
-    needs: frozenset[Need] = frozenset()
+    needs: AbstractSet[Need] = frozenset()
     rests_on_absence: bool = False
-    """concludes from missing traffic"""
+    """concludes from missing traffic: its confidence is lower if the capture is incomplete"""
     lasts: int | None = HOUR
     """ns without a sign after which a further sign is another problem; None: it is a setting or
     program behavior, which lasts until someone changes it, so quiet does not end it"""
     found_by: str | None = None
     """id of the rule whose state reports its cases; None: its own"""
-    consequence_of: frozenset[str] = frozenset()
+    consequence_of: AbstractSet[str] = frozenset()
     """ids of rules whose problems can cause this one"""
     leads_to_all: bool = False
     """its problems can cause any problem that quiet ends and that has no other cause"""

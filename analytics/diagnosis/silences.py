@@ -1,10 +1,7 @@
 """Server silences: requests that waited long or forever without any response of the server.
 
-Rules: a silence is a period in which requests wait and the server responds to none at all; one slow
-request among quick ones is no silence. A request with unacknowledged packets does not count: it did
-not arrive, or its response did not. Long polls wait on purpose and do not count as waiting, but
-their responses show that the server is alive. The first and last response of an interval are kept;
-intervals grow if there are too many, so memory is bounded.
+A silence is a period in which requests wait and the server responds to none at all; one slow
+request among quick ones is no silence.
 RocketMQ: NettyRemotingAbstract, PullRequestHoldService.
 """
 
@@ -27,7 +24,7 @@ from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 from .context import Context
 from .keys import by_server, response_times, slowest_of
 from .outages import server_of
-from .problem import ProblemState
+from .problem import Case, Confidence, ProblemState, Subject, Tally, shown
 from .rule import Exchanges, Fold
 
 MAX_INTERVALS: Final = 16_384
@@ -47,7 +44,10 @@ _WAITS_FOR_OTHERS: Final = (STORED - {int(ResponseCode.SUCCESS)}) | {int(Respons
 
 
 class ResponseTimes:
-    """The first and last response in each interval, independent of the order."""
+    """The first and last response in each interval, independent of the order.
+
+    Intervals grow if there are too many.
+    """
 
     __slots__ = ("_intervals", "_size")
 
@@ -156,10 +156,6 @@ class ServerSilences(Fold):
         self._waiting: list[ExchangeRecord] = []
         self._connections: dict[tuple[str, int], ConversationRecord] = {}
 
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        """Add a request to the server."""
-        self.add_exchanges((row,))
-
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         """Add requests to the server."""
         self.note_responses(rows)
@@ -172,6 +168,7 @@ class ServerSilences(Fold):
                 latency < LONG_US or row.response_code in _WAITS_FOR_OTHERS
             ):
                 continue
+            # Long polls wait on purpose; their responses still show that the server is alive.
             if row.request_name not in LONG_POLLS and len(self._waiting) < MAX_WAITING:
                 self._waiting.append(row)
 
@@ -230,6 +227,21 @@ class ServerSilences(Fold):
             if silence.length >= length
         ]
 
+    def silence_case(self, title: str, subject: Subject, silences: Sequence[Silence]) -> Case:
+        """Return the case of several silences."""
+        waits = [wait for silence in silences for wait in silence.waits]
+        tally = Tally()
+        for wait in waits:
+            tally.add(shown(wait.row), last=wait.until)
+        case = tally.case(title, subject)
+        case.first_time = min(silence.begin for silence in silences)
+        case.last_time = max(silence.end for silence in silences)
+        case.spans = [silence.span() for silence in silences]
+        case.state = self.state_of(silences)
+        if not any(wait.certain for wait in waits):
+            case.doubt(_unsure_reason(silences), Confidence.POSSIBLE)
+        return case
+
     def _waits(self, context: Context) -> Iterable[Wait]:
         yield from self._waits_of(self._waiting, self._connections, context, pending=False)
         if self.pending:
@@ -250,6 +262,7 @@ class ServerSilences(Fold):
             if begin is None:
                 continue
             connection = connections.get((row.capture, row.conversation))
+            # Lost packets: the request did not arrive, or its response did not.
             if connection is not None and _stalled(connection, begin, row.response_time):
                 continue
             if row.response_time is not None:
@@ -270,7 +283,7 @@ class ServerSilences(Fold):
                 yield Wait(row, begin, context.last_time, False, pending and whole, pending)
 
 
-def unsure_reason(silences: Sequence[Silence]) -> str:
+def _unsure_reason(silences: Sequence[Silence]) -> str:
     """Return why none of the requests is certain to have no response."""
     if any(silence.goes_on for silence in silences):
         return "bytes are missing in the connections on which the requests wait"
@@ -305,30 +318,23 @@ def _answered_within(response_spans: list[tuple[int, int]], begin: int, end: int
 OF_CLIENTS: Final = (
     SENDS
     | FETCHES
-    | frozenset(
-        (
-            RequestCode.HEART_BEAT,
-            RequestCode.QUERY_CONSUMER_OFFSET,
-            RequestCode.UPDATE_CONSUMER_OFFSET,
-            RequestCode.GET_CONSUMER_LIST_BY_GROUP,
-            RequestCode.CONSUMER_SEND_MSG_BACK,
-            RequestCode.LOCK_BATCH_MQ,
-            RequestCode.GET_MAX_OFFSET,
-            RequestCode.GET_MIN_OFFSET,
-            RequestCode.QUERY_ASSIGNMENT,
-            RequestCode.ACK_MESSAGE,
-            RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
-        )
-    )
+    | {
+        RequestCode.HEART_BEAT,
+        RequestCode.QUERY_CONSUMER_OFFSET,
+        RequestCode.UPDATE_CONSUMER_OFFSET,
+        RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+        RequestCode.CONSUMER_SEND_MSG_BACK,
+        RequestCode.LOCK_BATCH_MQ,
+        RequestCode.GET_MAX_OFFSET,
+        RequestCode.GET_MIN_OFFSET,
+        RequestCode.QUERY_ASSIGNMENT,
+        RequestCode.ACK_MESSAGE,
+        RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+    }
 )
 """client requests; those of brokers and administrators may take longer"""
 WAITS: Final = (
-    Exchanges(
-        key=by_server,
-        requests=OF_CLIENTS,
-        statuses=frozenset((ANSWERED, UNANSWERED)),
-        of_flow=True,
-    ),
+    Exchanges(key=by_server, requests=OF_CLIENTS, statuses={ANSWERED, UNANSWERED}, of_flow=True),
 )
 """Exchanges that `ServerSilences` takes."""
 CONNECTIONS: Final = server_of

@@ -60,17 +60,24 @@ class Parts(Generic[T]):
         """Return the state of a name at a time, or None if there are too many names."""
         width = self._width
         if not width:
+            # Not longer than a gap between spells: no interval has signs of two of them.
             width = self._width = lasts or _LONGEST
         part = self._parts.get((name, time // width))
         if part is None:
             while len(self._parts) >= self._most:
                 if self._width >= _LONGEST:
-                    return None
+                    return None  # one interval per name: there are too many names
                 self._widen()
             place = name, time // self._width
             part = self._parts.get(place)
             if part is None:
                 part = self._parts[place] = self._make(name)
+        return part
+
+    def at(self, time: int, lasts: int | None) -> T:
+        """Return the state at a time, for states without a name."""
+        part = self.part("", time, lasts)
+        assert part is not None, "one name fits"
         return part
 
     def items(self) -> Iterator[tuple[str, int, int, T]]:
@@ -130,9 +137,7 @@ class SpellTally:
 
     def at(self, time: int) -> Tally:
         """Return the tally for a time."""
-        part = self._parts.part("", time, HOUR)
-        assert part is not None, "one name fits"
-        return part
+        return self._parts.at(time, HOUR)
 
     def spells(self) -> list[Tally]:
         """Return a tally per spell, sorted by time."""

@@ -27,7 +27,7 @@ from ..diagnosis.incidents import merged
 from ..diagnosis.keys import Add, Flow, FlowRows, flow_of
 from ..diagnosis.messages import AttemptStore, ObservedMessage
 from ..diagnosis.problem import Problem
-from ..diagnosis.registry import rule_of, rules, takers_of
+from ..diagnosis.registry import Takers, rule_of, rules
 from ..diagnosis.rule import Fold
 from ..inputs.rows import connections_in, exchanges_in, json_text_of
 from ..report import ReportInput, TableColumn
@@ -97,7 +97,7 @@ def _item(rule: str, key: str, at: int, kind: int, row: object) -> Item:
 
 
 def _exchange_items(rows: list[ExchangeRecord], known: Known) -> Iterator[Item]:  # noqa: ARG001
-    takers = takers_of(rules())
+    takers = Takers(rules())
     flows: dict[Flow, list[ExchangeRecord]] = {}
     for row in rows:
         flows.setdefault(flow_of(row), []).append(row)

@@ -1,9 +1,8 @@
 """Producers and their fault strategy: all sends of a host, and the replayed strategy.
 
-Rules: the verdict is that of the isolation report, from the same code: attempts are stitched as in
-the retry report, and `isolation.strategy_replay` replays the strategy over them. That needs numpy,
-which a core install lacks: then there is no verdict. Sends that were stored at once are kept as
-numbers only, so memory is bounded and small.
+The verdict is that of the isolation report, from the same code: attempts are stitched as in the
+retry report, and `isolation.strategy_replay` replays the strategy over them. That needs numpy,
+which a core install lacks: then there is no verdict.
 RocketMQ: MQFaultStrategy, LatencyFaultToleranceImpl.
 """
 
@@ -28,7 +27,7 @@ from ...sends import attempts
 from ...sends.attempts import ObservedAttempt
 from ...sends.unavailable import GAP_US, Gone, gone_by_bucket, gone_near, unseen_in
 from ..context import Context
-from ..keys import Add, Flow, flow_of, message_keys, request_times
+from ..keys import Add, Flow, message_keys, request_times
 from ..messages import ObservedMessage, failure_of, is_producers, process_of
 from ..rule import Exchanges, Fold
 from .producer_sends import ProducerSends, process_digits
@@ -67,14 +66,10 @@ class ProducerFold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self._messages: list[ObservedMessage] = []
-        self._of: dict[tuple[str, str | None, int | None], ProducerSends] = {}
+        self.sends: dict[tuple[str, str | None, int | None], ProducerSends] = {}
         """process, group, and version: another version is another program"""
         self._count = 0
         self._failures: list[ConversationRecord] = []
-
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        """Add a producer's send."""
-        self.adder_of(flow_of(row))((row,))
 
     def adder_of(self, flow: Flow) -> Add:
         """Return the function that adds sends of a flow, which have one outcome."""
@@ -98,11 +93,11 @@ class ProducerFold(Fold):
     def _sends_of(self, digits: str, row: ExchangeRecord) -> ProducerSends | None:
         """Return the sends of a producer, or None if the limit is reached."""
         identity = digits, row.group, row.version
-        sends = self._of.get(identity)
+        sends = self.sends.get(identity)
         if sends is None:
-            if len(self._of) >= MAX_PRODUCERS:
+            if len(self.sends) >= MAX_PRODUCERS:
                 return None
-            sends = self._of[identity] = ProducerSends(
+            sends = self.sends[identity] = ProducerSends(
                 row.unique_key or "", row.client_address, row.group, row.language, row.version
             )
         sends.endpoint = min(sends.endpoint, row.client_address)
@@ -132,7 +127,7 @@ class ProducerFold(Fold):
             by_process.setdefault(process_of(message.key, self.key), []).append(message)
         found = []
         for (digits, group, version), sends in sorted(
-            self._of.items(), key=lambda item: str(item[0])
+            self.sends.items(), key=lambda item: str(item[0])
         ):
             if _relayed(sends.maker, self.key, context):
                 continue
@@ -212,6 +207,7 @@ def _by_process(rows: Sequence[ExchangeRecord]) -> dict[str, Sequence[ExchangeRe
     Sends without a key or captured request are omitted, and so are those of a proxy for gRPC
     clients, which avoid proxies by their own rules.
     """
+    # Almost always, a flow is of one process: then no row is looked at alone.
     if None not in request_times(rows):
         digits = _digits_of_all(message_keys(rows))
         if digits is not None:

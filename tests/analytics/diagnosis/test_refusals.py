@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from analytics.diagnosis.refusals import RefusedAttempt, called, listed, own_attempts
+from analytics.diagnosis.names import called, listed
+from analytics.diagnosis.refusals import RefusedAttempt, own_attempts
 from analytics.diagnosis.rules.overload.page_cache_busy import MARK, RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from dissectors.broker_store.evidence import StoreEvidence
@@ -13,9 +13,9 @@ from ....sends.chains import MAYBE
 from ...context import Context
 from ...impact import Impact
 from ...messages import ObservedMessage
+from ...names import only, subject_of
 from ...need import Need
 from ...problem import Case, ProblemSeverity
-from ...refusals import only, subject_of
 from ...rule import COVERED, DiagnosisRule
 from ...stored import SoughtMessages
 from .attempt_words import UNDECIDED, MessageFold, timed_out
@@ -49,10 +49,7 @@ class _Fold(MessageFold):
         """Return the messages with an unanswered attempt."""
         return self.unsure.sought()
 
-    def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case per topic."""
-        if not self.tally.count:
-            return
+    def case(self, context: Context) -> Case:
         case = self.tally.case(
             self._title(),
             subject_of(self.brokers, context, self.key or None, only(self.groups), only(self.keys)),
@@ -68,7 +65,7 @@ class _Fold(MessageFold):
         case.details = self.who(context)
         if context.store is not None:
             self._settle(case, context.store)
-        yield case
+        return case
 
     def _title(self) -> str:
         parts = []
@@ -179,18 +176,16 @@ RULE = DiagnosisRule(
         "A later delivery does not count as evidence, because rows of pulls do not name their"
         " messages."
     ),
-    needs=frozenset((Need.SENDS, Need.CONNECTIONS)),
+    needs={Need.SENDS, Need.CONNECTIONS},
     rests_on_absence=True,
-    consequence_of=frozenset(
-        (
-            "send-timeout",
-            "call-given-up",
-            "broker-hung",
-            "packets-unacknowledged",
-            "idle-close",
-            "broker-gone",
-            "connection-cut",
-            "tls-mismatch",
-        )
-    ),
+    consequence_of={
+        "send-timeout",
+        "call-given-up",
+        "broker-hung",
+        "packets-unacknowledged",
+        "idle-close",
+        "broker-gone",
+        "connection-cut",
+        "tls-mismatch",
+    },
 )

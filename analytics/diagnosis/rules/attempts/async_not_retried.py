@@ -14,9 +14,9 @@ from ....sends.chains import NOT_RETRIED, remark_shape
 from ...context import Context
 from ...keys import joined_key, parts_of
 from ...messages import ObservedMessage
+from ...names import counted_names, was
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject
-from ...refusals import counted_names, only
+from ...problem import Case, ProblemSeverity
 from ...rule import ALWAYS_RETRIED, DiagnosisRule
 from .attempt_words import LoneMessageFold
 from .causes import BUSY
@@ -37,22 +37,16 @@ class _Fold(LoneMessageFold):
     def case(self, context: Context) -> Case:
         """Return the case of a group and language."""
         group = parts_of(self.key)[1]
-        verb = "was" if self.tally.count == 1 else "were"
         case = self.tally.case(
-            f"{counted(self.tally.count, 'send')} of group {group} {verb} refused with"
-            f" {counted_names(self.responses)} and not retried on another broker",
-            Subject(
-                broker=only(context.broker(address) for address in self.brokers),
-                topic=only(self.topics),
-                group=group or None,
-            ),
+            f"{counted(self.tally.count, 'send')} of group {group} {was(self.tally.count)} refused"
+            f" with {counted_names(self.responses)} and not retried on another broker",
+            self.subject(context, group),
         )
         case.details = self.who(context)
         if GO in self.languages:
             case.severity = ProblemSeverity.INFO
             case.details.append("the Go client never retries asynchronous sends")
-        case.confidence = Confidence.LIKELY
-        case.reason = (
+        case.doubt(
             "packets do not show whether a send was asynchronous, went to a chosen queue, or had"
             " retries set to 0"
         )
@@ -110,7 +104,7 @@ RULE = DiagnosisRule(
         "The protocol does not show whether a send is asynchronous. Sends with a queue selector, or"
         " with retries set to 0, look the same."
     ),
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     rests_on_absence=True,
     consequence_of=BUSY
     | {

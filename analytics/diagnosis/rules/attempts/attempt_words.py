@@ -6,7 +6,6 @@ no packet.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -22,12 +21,13 @@ from ....sends.attempts import (
     UNSURE,
     ObservedAttempt,
 )
+from ...bounded import keep
 from ...context import Context
 from ...keys import joined_key
 from ...messages import ObservedMessage
-from ...problem import Case, Evidence, Tally
-from ...refusals import MAX_NAMED, counted_names
-from ...rule import Fold
+from ...names import Names, by_client, counted_names, only
+from ...problem import Case, Evidence, Subject
+from ...rule import TallyFold
 
 MAX_KEYS: Final = 1000
 """maximum UNIQ_KEYs kept"""
@@ -111,46 +111,45 @@ def how(attempt: ObservedAttempt) -> str:
     return f"{name}: {result}"
 
 
-class MessageFold(Fold):
+class MessageFold(TallyFold):
     """Count messages of one key by topic, group, broker, and client."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.tally = Tally()
         self.keys: set[str] = set()
-        self.topics: Counter[str] = Counter()
-        self.groups: Counter[str] = Counter()
-        self.brokers: Counter[str] = Counter()
-        self.clients: Counter[str] = Counter()
+        self.topics = Names()
+        self.groups = Names()
+        self.brokers = Names()
+        self.clients = Names()
         """by `address:port`"""
-        self.languages: Counter[str] = Counter()
-        self.versions: Counter[str] = Counter()
+        self.languages = Names()
+        self.versions = Names()
 
     def count(self, message: ObservedMessage, attempt: ObservedAttempt) -> None:
         """Count an attempt of a message."""
         send = attempt.send
-        if len(self.keys) < MAX_KEYS:
-            self.keys.add(message.key)
+        keep(self.keys, message.key, MAX_KEYS)
         self.tally.add(evidence_of(attempt, how(attempt)))
-        for counter, name in (
-            (self.topics, send.topic),
-            (self.groups, send.group),
-            (self.brokers, send.broker),
-            (self.clients, send.client_address),
-            (self.languages, send.language),
-            (self.versions, send.version_name),
-        ):
-            if name and (name in counter or len(counter) < MAX_NAMED):
-                counter[name] += 1
+        self.topics.note(send.topic)
+        self.groups.note(send.group)
+        self.brokers.note(send.broker)
+        self.clients.note(send.client_address)
+        self.languages.note(send.language)
+        self.versions.note(send.version_name)
+
+    def subject(self, context: Context, group: str) -> Subject:
+        """Return the subject of attempts of a producer group."""
+        return Subject(
+            broker=only(context.broker(address) for address in self.brokers),
+            topic=only(self.topics),
+            group=group or None,
+        )
 
     def who(self, context: Context) -> list[str]:
         """Return sentences with the clients and examples of the messages."""
-        clients = Counter[str]()
-        for endpoint, number in self.clients.items():
-            clients[context.client(endpoint)] += number
         lines = []
-        if clients:
-            lines.append(f"clients: {counted_names(clients)}")
+        if self.clients:
+            lines.append(f"clients: {counted_names(by_client(self.clients, context))}")
         if self.groups:
             lines.append(f"groups: {counted_names(self.groups)}")
         if self.keys:
@@ -176,12 +175,7 @@ class LoneMessageFold(MessageFold):
         for message in self._messages:
             if alone(message, context):
                 counted_here.count(message, message.last)
-        if counted_here.tally.count:
-            yield counted_here.case(context)
-
-    def case(self, context: Context) -> Case:
-        """Return the case of the counted messages, at least one."""
-        raise NotImplementedError
+        yield from MessageFold.cases(counted_here, context)
 
 
 def by_broker_and_topic(attempts: Sequence[ObservedAttempt]) -> str | None:

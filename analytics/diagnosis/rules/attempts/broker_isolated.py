@@ -33,6 +33,6 @@ RULE = DiagnosisRule(
     fold=Fold,
     found_by="isolated-broker-still-used",
     limits="Needs numpy (rmqtool[report]).",
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     consequence_of=NO_RESPONSE | {"disk-full", "no-permission"},
 )

@@ -10,9 +10,9 @@ from dissectors.remoting.versions import release_of
 from ....sends.chains import OLD_CLIENT
 from ...context import Context
 from ...messages import ObservedMessage
+from ...names import counted_names, was
 from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject
-from ...refusals import counted_names, only
+from ...problem import Case, ProblemSeverity
 from ...rule import ALWAYS_RETRIED, DiagnosisRule
 from .attempt_words import LoneMessageFold
 from .causes import BUSY
@@ -25,15 +25,11 @@ SINCE = release_of(RETRIED_SINCE[_BUSY])
 class _Fold(LoneMessageFold):
     def case(self, context: Context) -> Case:
         """Return the case of a producer group."""
-        verb = "was" if self.tally.count == 1 else "were"
         case = self.tally.case(
-            f"{counted(self.tally.count, 'send')} of group {self.key} {verb} refused by a busy"
-            f" broker and not retried on another one: only clients since {SINCE} do that",
-            Subject(
-                broker=only(context.broker(address) for address in self.brokers),
-                topic=only(self.topics),
-                group=self.key or None,
-            ),
+            f"{counted(self.tally.count, 'send')} of group {self.key} {was(self.tally.count)}"
+            f" refused by a busy broker and not retried on another one: only clients since {SINCE}"
+            " do that",
+            self.subject(context, self.key),
         )
         case.details = [f"client versions: {counted_names(self.versions)}", *self.who(context)]
         return case
@@ -69,7 +65,7 @@ RULE = DiagnosisRule(
     messages=_key,
     references=("apache/rocketmq#5838", "apache/rocketmq#2542", "apache/rocketmq#5845"),
     limits="No version retries asynchronous sends after an error response.",
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     rests_on_absence=True,
     consequence_of=BUSY,
 )

@@ -7,9 +7,10 @@ from dissectors.rows.outcome import LONG_POLLS, is_call
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...context import Context
+from ...names import only
 from ...outages import named
 from ...problem import ProblemSeverity, Subject
-from ...refusals import Refusals, only
+from ...refusals import Refusals
 from ...rule import COVERED, DiagnosisRule, Exchanges
 from .causes import BUSY, NO_RESPONSE
 
@@ -56,7 +57,7 @@ RULE = DiagnosisRule(
     ),
     grpc=COVERED,
     fold=_Fold,
-    exchanges=(Exchanges(key=_key, statuses=frozenset((UNANSWERED,)), with_facts=True),),
+    exchanges=(Exchanges(key=_key, statuses={UNANSWERED}, with_facts=True),),
     limits="A program that cancels a call itself looks the same. Long polls are ignored.",
     consequence_of=NO_RESPONSE | BUSY | {"broker-slow-vs-network", "client-hung"},
 )

@@ -56,23 +56,21 @@ RULE = DiagnosisRule(
     ),
     grpc=COVERED,
     fold=_Fold,
-    exchanges=(Exchanges(key=_key, responses=frozenset((OK,))),),
+    exchanges=(Exchanges(key=_key, responses={OK}),),
     connections=server_of,
     limits=(
         "The first send on a new connection is ignored, because client and proxy load code at that"
         " time. So is a send during which packets were lost on its connection. A proxy that is"
         " always slow counts as normal. Batches are calls, too."
     ),
-    consequence_of=frozenset(
-        (
-            "broker-gone",
-            "broker-hung",
-            "packets-unacknowledged",
-            "broker-slow",
-            "broker-slow-vs-network",
-            "page-cache-busy",
-            "send-queue-timeout",
-            "client-hung",
-        )
-    ),
+    consequence_of={
+        "broker-gone",
+        "broker-hung",
+        "packets-unacknowledged",
+        "broker-slow",
+        "broker-slow-vs-network",
+        "page-cache-busy",
+        "send-queue-timeout",
+        "client-hung",
+    },
 )

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from dissectors.quantities import counted
 
 from ...context import Context
 from ...impact import Impact
 from ...messages import ObservedMessage
+from ...names import first_of, listed, only, subject_of
 from ...need import Need
-from ...problem import Case, Evidence, ProblemSeverity, Tally, shown, time_of
-from ...refusals import listed, only, subject_of
-from ...rule import COVERED, DiagnosisRule, Fold
+from ...problem import Case, Evidence, ProblemSeverity, shown, time_of
+from ...rule import COVERED, DiagnosisRule, TallyFold
 from ...stored import SoughtMessages
 
 
-class _Fold(Fold):
+class _Fold(TallyFold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.tally = Tally()
         self.brokers: set[str] = set()
         self.groups: set[str] = set()
         self.messages: list[str] = []
@@ -46,10 +45,8 @@ class _Fold(Fold):
         """Return the messages that were stored more than once."""
         return self.stored.sought()
 
-    def cases(self, context: Context) -> Iterable[Case]:
+    def case(self, context: Context) -> Case:
         count = self.tally.count
-        if not count:
-            return
         had_none = "timed out"
         if self.responses.total() == count:
             had_none = f"got {listed(self.responses)}"
@@ -65,7 +62,7 @@ class _Fold(Fold):
                 self.messages[0] if count == 1 else None,
             ),
         )
-        case.details = [f"messages: {', '.join(sorted(self.messages)[:5])}"]
+        case.details = [f"messages: {first_of(self.messages)}"]
         if context.store is not None:
             copies = [context.store.copies_of(key, self.key) for key in self.stored.messages]
             number, found = sum(map(len, copies)), sum(map(bool, copies))
@@ -76,7 +73,7 @@ class _Fold(Fold):
             )
             case.details += self.stored.described(context.store)
             case.settled = number >= self.copies
-        yield case
+        return case
 
 
 def _response_before(message: ObservedMessage) -> str | None:
@@ -126,17 +123,15 @@ RULE = DiagnosisRule(
         "apache/rocketmq#9909",
         "apache/rocketmq#1192",
     ),
-    needs=frozenset((Need.SENDS,)),
-    consequence_of=frozenset(
-        (
-            "send-timeout",
-            "call-given-up",
-            "stored-not-durable",
-            "first-attempt-ate-the-budget",
-            "broker-hung",
-            "packets-unacknowledged",
-            "idle-close",
-            "broker-gone",
-        )
-    ),
+    needs={Need.SENDS},
+    consequence_of={
+        "send-timeout",
+        "call-given-up",
+        "stored-not-durable",
+        "first-attempt-ate-the-budget",
+        "broker-hung",
+        "packets-unacknowledged",
+        "idle-close",
+        "broker-gone",
+    },
 )

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from dissectors.quantities import counted, plain_duration
 
 from ....sends.chains import NO_TIME
 from ...context import Context
 from ...messages import ObservedMessage
+from ...names import was
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject
-from ...refusals import only
+from ...problem import Case, ProblemSeverity
 from ...rule import DiagnosisRule
 from .attempt_words import MessageFold, timed_out
 
@@ -28,25 +26,19 @@ class _Fold(MessageFold):
         self.timeout_us = max(self.timeout_us, message.timeout_us)
         self.sure = self.sure and message.timeout_known
 
-    def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case per producer group."""
-        if not self.tally.count or context.quality.with_gaps:
-            return  # no evidence, or the retry may be missing in the capture
-        verb = "was" if self.tally.count == 1 else "were"
+    def case(self, context: Context) -> Case | None:
+        if context.quality.with_gaps:
+            return None  # the retry may be missing in the capture
         case = self.tally.case(
-            f"{counted(self.tally.count, 'send')} of group {self.key} {verb} not retried: the first"
-            f" attempt used up the whole timeout ({plain_duration(self.timeout_us)})",
-            Subject(
-                broker=only(context.broker(address) for address in self.brokers),
-                topic=only(self.topics),
-                group=self.key or None,
-            ),
+            f"{counted(self.tally.count, 'send')} of group {self.key} {was(self.tally.count)} not"
+            " retried: the first attempt used up the whole timeout"
+            f" ({plain_duration(self.timeout_us)})",
+            self.subject(context, self.key),
         )
         case.details = self.who(context)
         if not self.sure:
-            case.confidence = Confidence.LIKELY
-            case.reason = "sendMsgTimeout is not known; the default of 3000 ms was assumed"
-        yield case
+            case.doubt("sendMsgTimeout is not known; the default of 3000 ms was assumed")
+        return case
 
 
 def _key(message: ObservedMessage) -> str | None:
@@ -94,9 +86,13 @@ RULE = DiagnosisRule(
         "Sends to a chosen queue, and sends with retries set to 0, look the same: they are never"
         " retried."
     ),
-    needs=frozenset((Need.SENDS, Need.CONNECTIONS)),
+    needs={Need.SENDS, Need.CONNECTIONS},
     rests_on_absence=True,
-    consequence_of=frozenset(
-        ("send-timeout", "broker-hung", "packets-unacknowledged", "idle-close", "broker-gone")
-    ),
+    consequence_of={
+        "send-timeout",
+        "broker-hung",
+        "packets-unacknowledged",
+        "idle-close",
+        "broker-gone",
+    },
 )

@@ -11,6 +11,7 @@ from dissectors.remoting.codes import ResponseCode
 
 from ....sends.attempts import ONEWAY, REFUSED, STORED, UNKNOWN
 from ...context import Context
+from ...names import counted_names, only, times
 from ...need import Need
 from ...problem import Case, Confidence, Evidence, ProblemSeverity, ProblemState, Subject, Tally
 from ...producers.producers import (
@@ -20,7 +21,6 @@ from ...producers.producers import (
     host_of_client,
     host_of_producer,
 )
-from ...refusals import counted_names, only, times
 from ...rule import ISOLATES_PROXIES, DiagnosisRule
 from ...spells import HOUR, spells
 from .attempt_words import evidence_of, how
@@ -51,6 +51,7 @@ class _Fold(ProducerFold):
     def cases(self, context: Context) -> Iterable[Case]:
         """Return the cases of the producers of a host, for three rules."""
         for judged in self.producers(context):
+            # Loads numpy: only for a producer that was judged.
             from ....isolation.strategy_replay import OFF, ON
 
             if judged.verdict.state == OFF and _of_the_broker(judged):
@@ -111,8 +112,7 @@ def _still_used(judged: JudgedProducer, context: Context) -> Iterable[Case]:
     ]
     if failed:
         case.details.append(f"{failed:,} of these sends failed")
-    case.confidence = Confidence.LIKELY
-    case.reason = "a program that selects queues itself looks the same"
+    case.doubt("a program that selects queues itself looks the same")
     yield case
 
 
@@ -156,8 +156,7 @@ def _isolated(judged: JudgedProducer, context: Context) -> Iterable[Case]:
             case.state = ProblemState.GOING_ON if on else ProblemState.OVER
         causes = Counter(window.cause for window in windows)
         case.details = [f"causes: {counted_names(causes)}", judged.verdict.reason]
-        case.confidence = Confidence.LIKELY
-        case.reason = "all clients avoid a broker that left the route"
+        case.doubt("all clients avoid a broker that left the route")
         yield case
 
 
@@ -267,7 +266,7 @@ RULE = DiagnosisRule(
         "Needs numpy (rmqtool[report]). Nothing is reported without a failure or slow response, or"
         " if too few sends could have reached an isolated broker."
     ),
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     consequence_of=NO_RESPONSE | {"disk-full", "go-away"},
     lasts=None,
 )

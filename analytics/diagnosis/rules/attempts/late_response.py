@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from dissectors.quantities import counted, plain_duration
 from dissectors.remoting.versions import V4_9_0
 
@@ -11,9 +9,9 @@ from ....sends.attempts import ObservedAttempt
 from ...context import Context
 from ...keys import parts_of
 from ...messages import ObservedMessage
+from ...names import only, subject_of
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity
-from ...refusals import only, subject_of
+from ...problem import Case, ProblemSeverity
 from ...rule import COVERED, DiagnosisRule
 from .attempt_words import MessageFold, by_broker_and_topic, came_late
 
@@ -35,10 +33,7 @@ class _Fold(MessageFold):
         if len(message.attempts) > 1:
             self.retried += 1
 
-    def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case per broker and topic."""
-        if not self.tally.count:
-            return
+    def case(self, context: Context) -> Case:
         broker, topic = parts_of(self.key)
         case = self.tally.case(
             f"{context.server(broker)} responded to {counted(self.tally.count, 'send')} to topic"
@@ -50,9 +45,8 @@ class _Fold(MessageFold):
         if self.retried:
             case.details.append(f"{counted(self.retried, 'message')} had been retried by then")
         if not self.sure:
-            case.confidence = Confidence.LIKELY
-            case.reason = "sendMsgTimeout is not known; the default of 3000 ms was assumed"
-        yield case
+            case.doubt("sendMsgTimeout is not known; the default of 3000 ms was assumed")
+        return case
 
 
 def _late(message: ObservedMessage) -> list[ObservedAttempt]:
@@ -101,16 +95,14 @@ RULE = DiagnosisRule(
     messages=_key,
     references=("apache/rocketmq#10575",),
     limits="If the client closed the connection, a later response may not be captured.",
-    needs=frozenset((Need.SENDS,)),
-    consequence_of=frozenset(
-        (
-            "broker-hung",
-            "packets-unacknowledged",
-            "idle-close",
-            "broker-slow",
-            "send-timeout",
-            "call-given-up",
-            "stored-not-durable",
-        )
-    ),
+    needs={Need.SENDS},
+    consequence_of={
+        "broker-hung",
+        "packets-unacknowledged",
+        "idle-close",
+        "broker-slow",
+        "send-timeout",
+        "call-given-up",
+        "stored-not-durable",
+    },
 )

@@ -30,9 +30,7 @@ RULE = DiagnosisRule(
     found_by="isolated-broker-still-used",
     references=("apache/rocketmq#7812",),
     limits="Needs numpy (rmqtool[report]).",
-    needs=frozenset((Need.SENDS, Need.ROUTES)),
-    consequence_of=frozenset(
-        ("broker-hung", "packets-unacknowledged", "broker-gone", "broker-isolated")
-    ),
+    needs={Need.SENDS, Need.ROUTES},
+    consequence_of={"broker-hung", "packets-unacknowledged", "broker-gone", "broker-isolated"},
     lasts=None,
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 
 from dissectors.quantities import counted
 
@@ -11,9 +10,9 @@ from ....sends.attempts import FAILURES, STORED
 from ...context import Context
 from ...impact import Impact
 from ...messages import ObservedMessage
+from ...names import counted_names, only, subject_of, was
 from ...need import Need
 from ...problem import Case, ProblemSeverity
-from ...refusals import counted_names, only, subject_of
 from ...rule import COVERED, DiagnosisRule
 from .attempt_words import MessageFold
 from .causes import BUSY, NO_RESPONSE
@@ -34,22 +33,18 @@ class _Fold(MessageFold):
             next(attempt for attempt in message.attempts if attempt.stored).send.broker
         ] += 1
 
-    def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case per broker."""
-        if not self.tally.count:
-            return
+    def case(self, context: Context) -> Case:
         where = Counter[str]()
         for address, number in self.stored_on.items():
             where[context.server(address)] += number
         broker = context.server(self.key)
-        verb = "was" if self.tally.count == 1 else "were"
         case = self.tally.case(
-            f"{counted(self.tally.count, 'send')} that failed on {broker} {verb} retried and stored"
-            f" {_where(where, broker)}",
+            f"{counted(self.tally.count, 'send')} that failed on {broker} {was(self.tally.count)}"
+            f" retried and stored {_where(where, broker)}",
             subject_of([self.key], context, only(self.topics), only(self.groups)),
         )
         case.details = [f"first failures: {counted_names(self.causes)}", *self.who(context)]
-        yield case
+        return case
 
 
 def _where(where: Counter[str], broker: str) -> str:
@@ -90,7 +85,7 @@ RULE = DiagnosisRule(
     fold=_Fold,
     messages=_key,
     limits="Retries by the application itself are new messages with other UNIQ_KEYs.",
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     consequence_of=NO_RESPONSE
     | BUSY
     | {

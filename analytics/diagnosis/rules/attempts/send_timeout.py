@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from dissectors.quantities import counted, plain_duration
 
 from ....sends.attempts import LATE, STORED, STORED_UNCONFIRMED
@@ -12,9 +10,9 @@ from ...context import Context
 from ...impact import Impact
 from ...keys import parts_of
 from ...messages import ObservedMessage
+from ...names import only
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject
-from ...refusals import only
+from ...problem import Case, ProblemSeverity, Subject
 from ...rule import DiagnosisRule
 from .attempt_words import MessageFold, by_broker_and_topic, timed_out, waited_us
 
@@ -41,10 +39,7 @@ class _Fold(MessageFold):
         final = message.chain.final
         self.outcomes[final] = self.outcomes.get(final, 0) + 1
 
-    def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case per broker and topic."""
-        if not self.tally.count:
-            return
+    def case(self, context: Context) -> Case:
         broker, topic = parts_of(self.key)
         case = self.tally.case(
             f"{context.broker(broker)} did not respond to {counted(self.tally.count, 'send')} to"
@@ -58,9 +53,8 @@ class _Fold(MessageFold):
                 " that earlier attempts left"
             )
         if not self.sure:
-            case.confidence = Confidence.LIKELY
-            case.reason = "the client closed the connection, which may have had another reason"
-        yield case
+            case.doubt("the client closed the connection, which may have had another reason")
+        return case
 
     def _left_over(self) -> bool:
         return self.longest > 2 * self.least
@@ -150,17 +144,15 @@ RULE = DiagnosisRule(
         "A send whose connection is still open when the capture ends is not counted. The timeout is"
         " inferred from the client's behavior; a single case may be a client that exited."
     ),
-    needs=frozenset((Need.SENDS, Need.CONNECTIONS)),
+    needs={Need.SENDS, Need.CONNECTIONS},
     rests_on_absence=True,
-    consequence_of=frozenset(
-        (
-            "broker-hung",
-            "packets-unacknowledged",
-            "idle-close",
-            "broker-gone",
-            "broker-slow",
-            "stored-not-durable",
-            "broker-slow-vs-network",
-        )
-    ),
+    consequence_of={
+        "broker-hung",
+        "packets-unacknowledged",
+        "idle-close",
+        "broker-gone",
+        "broker-slow",
+        "stored-not-durable",
+        "broker-slow-vs-network",
+    },
 )

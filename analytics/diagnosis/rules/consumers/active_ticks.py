@@ -60,7 +60,7 @@ class Ticks:
         """Yield the ticks in ascending order."""
         for number, bits in sorted(self._chunks.items()):
             while bits:
-                lowest = bits & -bits
+                lowest = bits & -bits  # the lowest bit alone
                 yield number * CHUNK + lowest.bit_length() - 1
                 bits ^= lowest
 

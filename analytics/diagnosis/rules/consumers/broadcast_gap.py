@@ -9,9 +9,11 @@ from dissectors.quantities import counted
 from dissectors.remoting.row_facts.ext_fields import PULLS, following_in
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import state_in
 from ...context import Context
 from ...impact import Impact
 from ...keys import named_group
+from ...names import listed
 from ...need import Need
 from ...problem import (
     Case,
@@ -26,7 +28,6 @@ from ...problem import (
     place_of,
     time_of,
 )
-from ...refusals import listed
 from ...rule import DiagnosisRule, Exchanges, Fold
 
 MAX_PULLERS: Final = 5_000
@@ -96,21 +97,15 @@ class _Fold(Fold):
         super().__init__(key)
         self._pulls: dict[_Puller, _Pulls] = {}
 
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.add_exchanges((row,))
-
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:
             if row.topic is None or row.queue_id is None or row.queue_offset is None:
                 continue
             puller = _Puller(row.topic, row.server_address, row.queue_id, row.client_address)
-            pulls = self._pulls.get(puller)
-            if pulls is None:
-                if len(self._pulls) >= MAX_PULLERS:
-                    continue
-                pulls = self._pulls[puller] = _Pulls()
-            following = following_in(row.facts)
-            pulls.add(row, row.queue_offset, following or row.queue_offset)
+            pulls = self._pulls.get(puller) or state_in(self._pulls, puller, _Pulls, MAX_PULLERS)
+            if pulls is not None:
+                following = following_in(row.facts)
+                pulls.add(row, row.queue_offset, following or row.queue_offset)
 
     def cases(self, context: Context) -> Iterable[Case]:
         if self.key not in context.broadcasting:
@@ -201,7 +196,7 @@ RULE = DiagnosisRule(
         "A member outside the capture may have received the messages. The rule does not check"
         " whether the messages match the subscription."
     ),
-    needs=frozenset((Need.PULLS, Need.HEARTBEATS)),
+    needs={Need.PULLS, Need.HEARTBEATS},
     rests_on_absence=True,
     lasts=None,
 )

@@ -1,10 +1,8 @@
 """A consumer process hangs for seconds while its connections stay open.
 
-Rules: Java consumers store their offsets every 5 s by a timer that catches up, so several rounds at
-once after a silence prove that the process stood still. Without them only a silence that no live
-consumer has counts: members query the group every 20 s and send heartbeats every 30 s; with gRPC a
-Heartbeat every 10 s, and a push consumer QueryAssignment every 5 s, without catching up. Per
-connection a bit for each eighth of a second is kept, and its rounds of stored offsets.
+Java consumers store their offsets every 5 s by a timer that catches up, so several rounds at once
+after a silence prove that the process stood still. Without them, and with gRPC, only a silence that
+no live consumer has counts.
 RocketMQ: MQClientInstance.startScheduledTask; ClientManagerImpl, PushConsumerImpl of
 rocketmq-clients.
 """
@@ -25,12 +23,13 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.outcome import LONG_POLLS, RECEIVE_CALLS
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
+from ...bounded import state_in
 from ...context import Context
-from ...keys import Add, Flow, flow_of, slowest_of
+from ...keys import Add, Flow, slowest_of
+from ...names import called, only, times
 from ...need import Need
 from ...problem import (
     Case,
-    Confidence,
     Evidence,
     ProblemSeverity,
     ProblemState,
@@ -40,7 +39,6 @@ from ...problem import (
     duration,
     period,
 )
-from ...refusals import called, only, times
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...silences import OF_CLIENTS
 from ...spells import spells
@@ -49,6 +47,7 @@ from .active_ticks import PER_SECOND, TICK, Ticks
 COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
 LEAST: Final = 8 * PER_SECOND
 """ticks: one round of offsets, due every 5 s, and a good part of the next one"""
+# Members query the group every 20 s and send heartbeats every 30 s.
 LEAST_ALONE: Final = 35 * PER_SECOND
 """silent ticks required without catch-up rounds"""
 APART: Final = 3 * PER_SECOND
@@ -107,8 +106,8 @@ class _Endpoint:
     """One connection of a client."""
 
     __slots__ = (
-        "answered", "asked", "assigns", "calls", "committed", "groups", "once", "open", "rounds",
-        "twice", "waits",
+        "answered", "asked", "assigns", "calls", "committed", "groups", "once", "rounds", "twice",
+        "waits",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -126,8 +125,6 @@ class _Endpoint:
         self.groups: set[str] = set()
         self.waits: list[tuple[int, int | None]] = []
         """start and end of long waits; None: no response"""
-        self.open = True
-        """its end was not captured"""
 
     def add(self, rows: Sequence[ExchangeRecord]) -> None:
         """Add requests."""
@@ -162,11 +159,10 @@ class _Endpoint:
             tick = row.request_time // TICK
             self.committed.add((tick,))
             queue = row.group, row.topic, row.queue_id
-            once = self.once.get(queue)
+            once = self.once.get(queue) or state_in(self.once, queue, Ticks, MAX_ROUNDS)
             if once is None:
-                if len(self.once) >= MAX_ROUNDS:
-                    continue
-                once = self.once[queue] = Ticks()
+                continue
+            # Two rounds at once: the timer made up for those that it missed.
             if tick in once or tick - 1 in once or tick + 1 in once:
                 self.twice.add((tick - 1, tick, tick + 1))
             once.add((tick,))
@@ -224,16 +220,11 @@ class _Fold(Fold):
         self._ended: dict[str, int] = {}
         """endpoint -> when its connection was closed; 0: by the client"""
 
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.adder_of(flow_of(row))((row,))
-
     def adder_of(self, flow: Flow) -> Add:
         """Return the function that adds requests of one connection."""
-        endpoint = self._endpoints.get(flow.client_address)
+        endpoint = state_in(self._endpoints, flow.client_address, _Endpoint, MAX_ENDPOINTS)
         if endpoint is None:
-            if len(self._endpoints) >= MAX_ENDPOINTS:
-                return _ignore
-            endpoint = self._endpoints[flow.client_address] = _Endpoint()
+            return _ignore
         if flow.request_code is None:
             return endpoint.add_calls
         if flow.request_code == COMMIT:
@@ -385,8 +376,7 @@ def _case(client: str, groups: list[str], pauses: list[_Pause]) -> Case:
             f"a broker considered it dead at {clock(min(dead))} UTC and ended its connection"
         )
     if not all(pause.heard and pause.made_up for pause in pauses):
-        case.confidence = Confidence.LIKELY
-        case.reason = (
+        case.doubt(
             "nothing was sent to it meanwhile, so its network may have failed"
             if not all(pause.heard for pause in pauses)
             else "only its silence is visible"
@@ -445,6 +435,6 @@ RULE = DiagnosisRule(
         " consumers, which store them when they want, are ignored. So are producers: they may have"
         " nothing to send."
     ),
-    needs=frozenset((Need.PULLS, Need.GROUPS, Need.CONNECTIONS)),
+    needs={Need.PULLS, Need.GROUPS, Need.CONNECTIONS},
     rests_on_absence=True,
 )

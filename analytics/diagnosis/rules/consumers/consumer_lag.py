@@ -14,13 +14,14 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.ext_fields import PULLS
 from dissectors.rows.outcome import RECEIVE_CALLS, is_call, is_pop
 from dissectors.rows.record import ExchangeRecord
+from dissectors.times import SECOND
 
 from ...context import Context
 from ...impact import Impact
 from ...keys import Add, Flow, joined_key, parts_of
+from ...names import only
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, ProblemState, Subject, Tally, duration
-from ...refusals import only
+from ...problem import Case, ProblemSeverity, ProblemState, Subject, Tally, duration
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from .consumed import Commits, Stand, longest_stand
 from .pulled import Point, Series, says_end
@@ -29,7 +30,6 @@ from .queue_truncated import truncated_queues
 from .received import Received, Stage
 
 COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
-SECOND: Final = 1_000_000_000
 MAX_QUEUES: Final = 256
 SHORTEST_NS: Final = 10 * SECOND
 """a shorter burst is no evidence against the consumer"""
@@ -81,9 +81,7 @@ class _Fold(Fold):
     def add_exchange(self, row: ExchangeRecord) -> None:
         code, called = row.request_code, is_call(row.request_name)
         queue = (row.server_address, row.queue_id if row.queue_id is not None else -1)
-        if code in PULLS:
-            self._add_pulls((row,))
-        elif called or is_pop(row.request_name) or code in _ENDS:
+        if called or is_pop(row.request_name) or code in _ENDS:
             self.received[called].add(row)
             self._add_client(row.client_address)
         elif code == CLAIM:
@@ -191,8 +189,7 @@ class _Fold(Fold):
         case.impact = {Impact.NOT_CONSUMED: waiting} if waiting else {}
         case.details.append(f"members seen: {len(clients)}")
         if piled[2].time - piled[0].time < SURE_NS:
-            case.confidence = Confidence.LIKELY
-            case.reason = f"it was observed for only {duration(piled[2].time - piled[0].time)}"
+            case.doubt(f"it was observed for only {duration(piled[2].time - piled[0].time)}")
         return case
 
     def _growing(
@@ -244,15 +241,14 @@ class _Fold(Fold):
                 topic=topic,
                 group=group,
                 client=only(clients),
-                queue=_only_number(queue for _, queue in series),
+                queue=only(queue for _, queue in series),
             ),
         )
         case.details.append(f"queues: {len(series)}; members seen: {len(clients)}")
         if behind[-1] < most:
             case.details.append(f"at the end of the capture it is {behind[-1]:,} messages behind")
         if span < SURE_NS:
-            case.confidence = Confidence.LIKELY
-            case.reason = f"it was observed for only {duration(span)}"
+            case.doubt(f"it was observed for only {duration(span)}")
         return case
 
     def _standing(self, group: str, topic: str, context: Context) -> Case | None:
@@ -276,7 +272,7 @@ class _Fold(Fold):
             return None
         tally.count = beyond
         brokers = {context.broker(address) for address, _ in stands}
-        queue_id = _only_number(number for _, number in stands)
+        queue_id = only(number for _, number in stands)
         where = f"queue {queue_id}" if len(stands) == 1 else f"{len(stands)} queues"
         recovered = all(stand.recovered for stand in stands.values())
         stood, has, until = (
@@ -314,8 +310,7 @@ class _Fold(Fold):
                 f"{fetched:,} of these messages were fetched: a concurrent consumer may have"
                 " consumed them, and gets them again after a restart"
             )
-        case.confidence = Confidence.LIKELY
-        case.reason = "one message may simply take that long"
+        case.doubt("one message may simply take that long")
         return case
 
 
@@ -347,12 +342,6 @@ def _of_one_hop(every: Mapping[_Queue, list[Point]], context: Context) -> dict[_
     for queue in sorted(series, key=lambda queue: (-len(series[queue]), queue)):
         places.setdefault((context.broker(queue[0]), queue[1]), queue)
     return {queue: series[queue] for queue in places.values()}
-
-
-def _only_number(numbers: Iterable[int]) -> int | None:
-    """Return the number if there is only one."""
-    different = set(numbers)
-    return different.pop() if len(different) == 1 else None
 
 
 def _at(points: list[Point], time: int) -> Point:
@@ -407,10 +396,10 @@ RULE = DiagnosisRule(
     impact=Impact.NOT_CONSUMED,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=_key, requests=FETCHES, statuses=frozenset(("answered",)), of_flow=True),
-        Exchanges(key=_key, requests=frozenset((COMMIT, CLAIM)), of_flow=True),
-        Exchanges(key=_key, requests=_ENDS, responses=frozenset((int(ResponseCode.SUCCESS),))),
-        Exchanges(key=_key_of_call, responses=frozenset((OK,))),
+        Exchanges(key=_key, requests=FETCHES, statuses={"answered"}, of_flow=True),
+        Exchanges(key=_key, requests={COMMIT, CLAIM}, of_flow=True),
+        Exchanges(key=_key, requests=_ENDS, responses={ResponseCode.SUCCESS}),
+        Exchanges(key=_key_of_call, responses={OK}),
     ),
     references=(
         "apache/rocketmq#6600",
@@ -424,17 +413,15 @@ RULE = DiagnosisRule(
         " pull. gRPC and POP show no offsets: if a client receives nothing more, its lag is not"
         " visible."
     ),
-    needs=frozenset((Need.PULLS,)),
-    consequence_of=frozenset(
-        (
-            "client-hung",
-            "offset-reset",
-            "rebalance-storm",
-            "reconsume-growth",
-            "inconsistent-subscription",
-            "cold-read-throttled",
-            "orderly-lock-lost",
-        )
-    ),
+    needs={Need.PULLS},
+    consequence_of={
+        "client-hung",
+        "offset-reset",
+        "rebalance-storm",
+        "reconsume-growth",
+        "inconsistent-subscription",
+        "cold-read-throttled",
+        "orderly-lock-lost",
+    },
     lasts=None,
 )

@@ -12,9 +12,11 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.ext_fields import PULLS
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
+from ...bounded import state_in
 from ...context import Context
 from ...impact import Impact
-from ...keys import Add, Flow, flow_of, whole
+from ...keys import Add, Flow, whole
+from ...names import listed
 from ...need import Need
 from ...problem import (
     Case,
@@ -32,7 +34,6 @@ from ...problem import (
     shown,
     time_of,
 )
-from ...refusals import listed
 from ...rule import DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 from .pulled import messages_behind
@@ -107,9 +108,6 @@ class _Fold(Fold):
             return self._add_sends
         return self._add_commits if flow.request_code == _COMMIT else self._add_pulls
 
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.adder_of(flow_of(row))((row,))
-
     def _add_sends(self, rows: Sequence[ExchangeRecord]) -> None:
         ends, topic, broker = self._ends, rows[0].topic or "", rows[0].server_address
         for row in rows:
@@ -122,10 +120,7 @@ class _Fold(Fold):
         if row.topic is None or row.queue_id is None or row.group is None:
             return None
         owned = _Owned(row.group, row.client_address, row.topic, row.server_address, row.queue_id)
-        use = self._queues.get(owned)
-        if use is None and len(self._queues) < MAX_QUEUES:
-            use = self._queues[owned] = _Use()
-        return use
+        return self._queues.get(owned) or state_in(self._queues, owned, _Use, MAX_QUEUES)
 
     def _add_pulls(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:
@@ -257,17 +252,12 @@ RULE = DiagnosisRule(
     grpc="`grpc-consumer-stuck` covers consumers that send no requests.",
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests=PULLS | frozenset((_COMMIT,)), of_flow=True),
-        Exchanges(
-            key=whole,
-            requests=SENDS,
-            responses=frozenset((int(ResponseCode.SUCCESS),)),
-            of_flow=True,
-        ),
+        Exchanges(key=whole, requests=PULLS | {_COMMIT}, of_flow=True),
+        Exchanges(key=whole, requests=SENDS, responses={ResponseCode.SUCCESS}, of_flow=True),
     ),
     limits="Queues without a captured pull, and POP consumers, which own no queues, are ignored.",
-    needs=frozenset((Need.PULLS, Need.GROUPS)),
+    needs={Need.PULLS, Need.GROUPS},
     rests_on_absence=True,
-    consequence_of=frozenset(("broker-gone", "broker-hung", "packets-unacknowledged")),
+    consequence_of={"broker-gone", "broker-hung", "packets-unacknowledged"},
     lasts=None,
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from dissectors.grpc.names import OK
+from dissectors.quantities import counted
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.names import RECONSUME_LIMIT, RECONSUMED
@@ -15,11 +16,12 @@ from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
 from dissectors.rows.outcome import is_call
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import keep
 from ...context import Context
 from ...impact import Impact
+from ...names import counted_names, only, times
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, end_of, shown
-from ...refusals import counted_names, only, times
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...spells import MAX_INTERVALS, Parts, spells
 from .returns import ReturnedMessage, Returns, group_of
@@ -69,10 +71,8 @@ class _Fold(Fold):
             return
         key = row.unique_key or f"{row.conversation} {row.opaque}"
         if key not in self.sent_keys:
-            if len(self.sent_keys) < Returns.MAX_MESSAGES:
-                self.sent_keys.add(key)
-            part = self._sent.part("", end_of(row), self.lasts)
-            assert part is not None, "one name fits"
+            keep(self.sent_keys, key, Returns.MAX_MESSAGES)
+            part = self._sent.at(end_of(row), self.lasts)
             part.keys.add(key)
             part.tally.add(shown(row, f"sent to {row.topic} and stored"))
             part.clients[row.client_address] += 1
@@ -108,17 +108,14 @@ class _Fold(Fold):
         clients_text = " and ".join(names[:2]) + (
             f" and {len(names) - 2} more" if len(names) > 2 else ""
         )
-        messages_text = "1 message" if count == 1 else f"{count:,} messages"
         failed = ""
         if failures and not sent_count:
             up_to = "up to " if len(failures) > 1 else ""
             failed = f" failed {up_to}{times(max(failures))} and"
         case = tally.case(
-            f"{messages_text} of {self.key}{failed} went to {DLQ_PREFIX}{self.key}; {clients_text}"
-            f" returned {'it' if count == 1 else 'them'}",
-            Subject(
-                topic=only(topics), group=self.key, client=names[0] if len(names) == 1 else None
-            ),
+            f"{counted(count, 'message')} of {self.key}{failed} went to {DLQ_PREFIX}{self.key};"
+            f" {clients_text} returned {'it' if count == 1 else 'them'}",
+            Subject(topic=only(topics), group=self.key, client=only(names)),
         )
         if topics:
             case.details.append(f"topics: {counted_names(topics)}")
@@ -187,17 +184,10 @@ RULE = DiagnosisRule(
     impact=Impact.DEAD,
     fold=_Fold,
     exchanges=(
-        Exchanges(
-            key=_returned, requests=frozenset((SEND_BACK,)), responses=frozenset((_SUCCESS,))
-        ),
-        Exchanges(key=_forwarded, responses=frozenset((OK,)), with_facts=True),
-        Exchanges(key=_sent, requests=SENDS, responses=frozenset((_SUCCESS,)), of_flow=True),
-        Exchanges(
-            key=_sent_too_often,
-            requests=SENDS,
-            responses=frozenset((_SUCCESS,)),
-            with_facts=True,
-        ),
+        Exchanges(key=_returned, requests={SEND_BACK}, responses={_SUCCESS}),
+        Exchanges(key=_forwarded, responses={OK}, with_facts=True),
+        Exchanges(key=_sent, requests=SENDS, responses={_SUCCESS}, of_flow=True),
+        Exchanges(key=_sent_too_often, requests=SENDS, responses={_SUCCESS}, with_facts=True),
     ),
     references=("apache/rocketmq#2357", "apache/rocketmq-externals#255"),
     limits=(
@@ -205,6 +195,6 @@ RULE = DiagnosisRule(
         " capture. Returns before the capture are unknown, so there may be more. POP consumers do"
         " not return messages, so their dead letters are not visible."
     ),
-    needs=frozenset((Need.GROUPS,)),
-    consequence_of=frozenset(("reconsume-growth",)),
+    needs={Need.GROUPS},
+    consequence_of={"reconsume-growth"},
 )

@@ -201,6 +201,6 @@ RULE = DiagnosisRule(
         "Both processes must be connected to one broker in one capture. A process that follows"
         " another, as after a restart, is not reported."
     ),
-    needs=frozenset((Need.HEARTBEATS,)),
+    needs={Need.HEARTBEATS},
     lasts=None,
 )

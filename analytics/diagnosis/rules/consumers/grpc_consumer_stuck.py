@@ -13,11 +13,11 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.outcome import RECEIVE_CALLS
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
+from ...bounded import state_in
 from ...context import Context
 from ...keys import WHOLE
 from ...problem import (
     Case,
-    Confidence,
     Evidence,
     ProblemSeverity,
     ProblemState,
@@ -132,12 +132,9 @@ class _Fold(Fold):
         client = row.client_id
         if client is None:
             return
-        client_state = self._clients.get(client)
-        if client_state is None:
-            if len(self._clients) >= MAX_CLIENTS:
-                return
-            client_state = self._clients[client] = _Client()
-        client_state.take(row)
+        state = self._clients.get(client) or state_in(self._clients, client, _Client, MAX_CLIENTS)
+        if state is not None:
+            state.take(row)
 
     def add_connection(self, row: ConversationRecord) -> None:
         if len(self._connections) < MAX_CLIENTS:
@@ -205,8 +202,7 @@ def _stuck(
     if state.evidence is None:
         case.advice = _UNSERVED_ADVICE
         if until - evidence.time < UNSERVED_SURE:
-            case.confidence = Confidence.LIKELY
-            case.reason = "the proxy may have been slow: the client left before the response"
+            case.doubt("the proxy may have been slow: the client left before the response")
     if state.program:
         case.details.append(f"its client library: {state.program}")
     if connection is None or connection.end == tcp.OPEN or context.goes_on:
@@ -298,6 +294,6 @@ RULE = DiagnosisRule(
         " start or end are not counted."
     ),
     rests_on_absence=True,
-    consequence_of=frozenset(("group-missing",)),
+    consequence_of={"group-missing"},
     lasts=None,
 )

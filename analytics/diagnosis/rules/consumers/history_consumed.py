@@ -13,12 +13,14 @@ from dissectors.remoting.row_facts.values import number_in
 from dissectors.remoting.topic_names import is_group_topic
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import state_in
 from ...context import Context
 from ...keys import named_group
+from ...names import only
 from ...need import Need
 from ...problem import (
+    MS,
     Case,
-    Confidence,
     Evidence,
     ProblemSeverity,
     Subject,
@@ -38,7 +40,6 @@ LAST: Final = "CONSUME_FROM_LAST_OFFSET"
 _QUERY: Final = int(RequestCode.QUERY_CONSUMER_OFFSET)
 _COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
-_MS: Final = 1_000_000
 
 
 class _Place(NamedTuple):
@@ -85,11 +86,9 @@ class _Fold(Fold):
         if is_group_topic(topic):
             return
         place = _Place(topic, row.server_address, row.queue_id)
-        queue = self._queues.get(place)
+        queue = self._queues.get(place) or state_in(self._queues, place, _Queue, MAX_QUEUES)
         if queue is None:
-            if len(self._queues) >= MAX_QUEUES:
-                return
-            queue = self._queues[place] = _Queue()
+            return
         if row.request_code == _QUERY:
             if row.response_code == _SUCCESS and _may_be_first(row, queue.query):
                 what = f"offset of queue {row.queue_id} is {offset}"
@@ -130,7 +129,7 @@ def _gets_history(queue: _Queue) -> bool:
         return False
     if commit is not None and commit.evidence.time < query.evidence.time:
         return False
-    asked = query.evidence.time // _MS
+    asked = query.evidence.time // MS
     return query.evidence.time <= pull.evidence.time and 0 <= pull.stored_ms < asked - BEFORE_MS
 
 
@@ -158,14 +157,13 @@ def _case(
     case = tally.case(
         f"new group {group} consumes the history of {topic}, {counted(stored, 'message')} in"
         f" {queues}, although it asks for CONSUME_FROM_LAST_OFFSET: the broker returned offset 0",
-        Subject(group=group, topic=topic, broker=brokers.pop() if len(brokers) == 1 else None),
+        Subject(group=group, topic=topic, broker=only(brokers)),
     )
     case.count = stored
     if stored < MANY:
         case.severity = ProblemSeverity.INFO
     if group not in context.new_groups:
-        case.confidence = Confidence.LIKELY
-        case.reason = "the group may have stored offset 0 before the capture"
+        case.doubt("the group may have stored offset 0 before the capture")
     return case
 
 
@@ -198,8 +196,8 @@ RULE = DiagnosisRule(
     grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=named_group, requests=frozenset((_QUERY, _COMMIT))),
-        Exchanges(key=named_group, requests=PULLS, responses=frozenset((_SUCCESS,))),
+        Exchanges(key=named_group, requests={_QUERY, _COMMIT}),
+        Exchanges(key=named_group, requests=PULLS, responses={_SUCCESS}),
     ),
     references=(
         "apache/rocketmq#334",
@@ -215,6 +213,6 @@ RULE = DiagnosisRule(
         " messages are reported as info. Groups of pull consumers are ignored: their heartbeats do"
         " not say where they start."
     ),
-    needs=frozenset((Need.PULLS, Need.GROUPS, Need.HEARTBEATS)),
+    needs={Need.PULLS, Need.GROUPS, Need.HEARTBEATS},
     lasts=None,
 )

@@ -19,13 +19,14 @@ from dissectors.remoting.topic_names import RETRY_PREFIX
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import state_in
 from ...context import CLUSTERING, Context
 from ...keys import WHOLE, whole
+from ...names import only, times
 from ...need import Need
 from ...problem import (
     MOST_EVIDENCE,
     Case,
-    Confidence,
     Evidence,
     ProblemSeverity,
     Subject,
@@ -37,8 +38,8 @@ from ...problem import (
     shown,
     time_of,
 )
-from ...refusals import only, times
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
+from ...spells import joined
 
 HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 PARSE_FAILED: Final = int(ResponseCode.SUBSCRIPTION_PARSE_FAILED)
@@ -109,11 +110,9 @@ class SubscriptionFold(Fold):
                 self.take_stop(row.client_id, time_of(row))
             return
         where = (row.group or "", row.topic or "", row.client_address, row.response_code or 0)
-        tally = self.refused.get(where)
+        tally = state_in(self.refused, where, Tally, MAX_CLIENTS)
         if tally is None:
-            if len(self.refused) >= MAX_CLIENTS:
-                return
-            tally = self.refused[where] = Tally()
+            return
         tally.add(shown(row))
 
     def take_stop(self, client: str, time: int) -> None:
@@ -229,10 +228,11 @@ class SubscriptionFold(Fold):
             subscribed.append(
                 first_line(f"{client} {subscribed_text(own) if own else 'only the common topics'}")
             )
-        pulls = Tally()
-        for (of, _, _, code), refused in sorted(self.refused.items()):
-            if of == group and code != PARSE_FAILED:
-                pulls.merge(refused)
+        pulls = joined(
+            refused
+            for (of, _, _, code), refused in self.refused.items()
+            if of == group and code != PARSE_FAILED
+        )
         tally.merge(pulls)
         tally.count = len(apart)
         more = f" and {len(subscribed) - MOST_NAMED} more" if len(subscribed) > MOST_NAMED else ""
@@ -287,8 +287,7 @@ class SubscriptionFold(Fold):
                     f" subscription of {group} to {topic} ({tally.count:,} times)",
                     subject,
                 )
-                case.confidence = Confidence.LIKELY
-                case.reason = "no differing heartbeats of the group were captured"
+                case.doubt("no differing heartbeats of the group were captured")
                 yield case
 
 
@@ -354,13 +353,9 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=SubscriptionFold,
     exchanges=(
-        Exchanges(key=whole, requests=frozenset((HEARTBEAT, STOPS))),
+        Exchanges(key=whole, requests={HEARTBEAT, STOPS}),
         Exchanges(key=_of_settings, with_facts=True),
-        Exchanges(
-            key=whole,
-            requests=FETCHES,
-            responses=frozenset((PARSE_FAILED, NOT_EXIST, NOT_LATEST)),
-        ),
+        Exchanges(key=whole, requests=FETCHES, responses={PARSE_FAILED, NOT_EXIST, NOT_LATEST}),
     ),
     connections=_of_clients,
     references=(
@@ -376,6 +371,6 @@ RULE = DiagnosisRule(
         "A 24 or 25 that a heartbeat fixes is normal, for example after a start, and not reported."
         " Pull consumers send their expression with each pull and are not compared."
     ),
-    needs=frozenset((Need.HEARTBEATS,)),
+    needs={Need.HEARTBEATS},
     lasts=None,
 )

@@ -14,9 +14,9 @@ from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...context import Context
 from ...keys import whole
+from ...names import listed, only
 from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject, Tally, asked, clock, duration
-from ...refusals import listed, only
+from ...problem import MS, Case, ProblemSeverity, Subject, Tally, asked, clock, duration
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 
 MAX_PULLS: Final = 4_096
@@ -25,7 +25,6 @@ UNKNOWN_MS: Final = 30_000
 """maximum ms that a broker holds a pull with an unknown suspendTimeoutMillis"""
 SLACK_MS: Final = 7_000
 """ms after that until a response is due: brokers check every 5 s, and may be late"""
-_MS: Final = 1_000_000
 _OTHERS: Final = frozenset(
     (
         RequestCode.HEART_BEAT,
@@ -42,9 +41,6 @@ class _Fold(Fold):
         self._waiting: list[ExchangeRecord] = []
         self._answered: dict[_Place, int] = {}
         """connection -> time of its last response, ns"""
-
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.add_exchanges((row,))
 
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         first = rows[0]
@@ -75,7 +71,7 @@ class _Fold(Fold):
 def _patience(row: ExchangeRecord) -> int:
     """Return the ns within which the broker should have responded to a pull."""
     held = number_in(row.facts, SUSPEND_MS)
-    return ((UNKNOWN_MS if held is None or held < 0 else held) + SLACK_MS) * _MS
+    return ((UNKNOWN_MS if held is None or held < 0 else held) + SLACK_MS) * MS
 
 
 def _case(
@@ -102,7 +98,7 @@ def _case(
             topic=topic,
             group=group,
             client=only(clients),
-            queue=queues.pop() if len(queues) == 1 else None,
+            queue=only(queues),
         ),
     )
     case.details = [f"clients: {listed(clients)}"]
@@ -142,6 +138,6 @@ RULE = DiagnosisRule(
         "Long polls of POP and gRPC are ignored: if one is lost, the client asks again after the"
         " time it chose."
     ),
-    needs=frozenset((Need.PULLS,)),
+    needs={Need.PULLS},
     rests_on_absence=True,
 )

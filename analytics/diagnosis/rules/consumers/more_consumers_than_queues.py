@@ -12,13 +12,15 @@ from dissectors.remoting.row_facts.heartbeats import consumers_in, subscriptions
 from dissectors.remoting.row_facts.names import MEMBER, MEMBERS, fact_in, facts_in
 from dissectors.rows.record import ExchangeRecord
 
+from ...answered_routes import READ
+from ...bounded import state_in
 from ...context import Context
 from ...keys import whole
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, end_of, shown, time_of
+from ...problem import Case, ProblemSeverity, Subject, Tally, end_of, shown, time_of
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
+from ...spells import joined
 from ...topics import is_own_topic
-from ..refused.no_permission import READ
 
 _HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 _LIST: Final = int(RequestCode.GET_CONSUMER_LIST_BY_GROUP)
@@ -108,12 +110,7 @@ class _Fold(Fold):
 
     def _group(self, name: str | None) -> _Group | None:
         """Return the state of a group, or None if it has no name or the limit is reached."""
-        if not name:
-            return None
-        group = self.groups.get(name)
-        if group is None and len(self.groups) < MAX_GROUPS:
-            group = self.groups[name] = _Group()
-        return group
+        return state_in(self.groups, name, _Group, MAX_GROUPS) if name else None
 
     def cases(self, context: Context) -> Iterable[Case]:
         for name, group in sorted(self.groups.items()):
@@ -149,10 +146,7 @@ def _cases(name: str, group: _Group, topic: str, queues: int, context: Context) 
     latest = max(group.sizes, key=lambda number: group.sizes[number].last)
     if latest <= queues:
         return
-    tally = Tally()
-    for number, size in group.sizes.items():
-        if number > queues:
-            tally.merge(size.tally)
+    tally = joined(size.tally for number, size in group.sizes.items() if number > queues)
     idle = latest - queues
     case = tally.case(
         f"group {name} has {latest:,} consumers for the {counted(queues, 'queue')} of topic"
@@ -168,8 +162,7 @@ def _cases(name: str, group: _Group, topic: str, queues: int, context: Context) 
     )
     since = tally.first if fewer < tally.first else fewer
     if tally.last - since < LASTING:
-        case.confidence = Confidence.LIKELY
-        case.reason = "it lasted only a short time, as during a restart of consumers"
+        case.doubt("it lasted only a short time, as during a restart of consumers")
     yield case
 
 
@@ -230,18 +223,13 @@ RULE = DiagnosisRule(
     grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(
-        Exchanges(
-            key=whole,
-            requests=frozenset((_HEARTBEAT, _LIST)),
-            responses=frozenset((_SUCCESS,)),
-            of_flow=True,
-        ),
-        Exchanges(key=whole, requests=frozenset((_PULL,)) | _SHARING, of_flow=True),
+        Exchanges(key=whole, requests={_HEARTBEAT, _LIST}, responses={_SUCCESS}, of_flow=True),
+        Exchanges(key=whole, requests={_PULL} | _SHARING, of_flow=True),
     ),
     limits=(
         "Pull consumers (CONSUME_ACTIVELY) and groups without a captured heartbeat are ignored."
         " Intended standby consumers are reported, too."
     ),
-    needs=frozenset((Need.ROUTES, Need.HEARTBEATS, Need.GROUPS)),
+    needs={Need.ROUTES, Need.HEARTBEATS, Need.GROUPS},
     lasts=None,
 )

@@ -9,11 +9,12 @@ from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.row_facts.ext_fields import offsets_in
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import keep
 from ...context import Context
 from ...keys import joined_key, parts_of
+from ...names import only
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, end_of, shown
-from ...refusals import only
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...spells import MAX_INTERVALS, Parts, span_of, spells
 from .offset_reset import MOVED, OFFSET_RESET
@@ -45,7 +46,7 @@ class _Moved:
         if before is None:
             if len(self.queues) < MAX_QUEUES:
                 self.queues[queue] = response
-        elif _order(response) > _order(before):
+        elif _order(response) > _order(before):  # None cannot be compared
             self.queues[queue] = response
 
     def add(self, row: ExchangeRecord) -> None:
@@ -62,8 +63,7 @@ class _Moved:
         )
         queue = (row.server_address, row.queue_id if row.queue_id is not None else -1)
         self._note(queue, (row.response_time or 0, (asked, following, least, most)))
-        if len(self.clients) < MAX_QUEUES:
-            self.clients.add(row.client_address)
+        keep(self.clients, row.client_address, MAX_QUEUES)
 
     def span(self) -> tuple[int, int]:
         """Return the first and the last time."""
@@ -76,9 +76,7 @@ class _Fold(Fold):
         self._moved: Parts[_Moved] = Parts(MAX_INTERVALS, lambda _: _Moved(), _Moved.join)
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        part = self._moved.part("", end_of(row), self.lasts)
-        assert part is not None, "one name fits"
-        part.add(row)
+        self._moved.at(end_of(row), self.lasts).add(row)
 
     def cases(self, context: Context) -> Iterable[Case]:
         every = [moved for *_, moved in self._moved.items()]
@@ -183,7 +181,7 @@ RULE = DiagnosisRule(
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,
-    exchanges=(Exchanges(key=_key, requests=FETCHES, responses=frozenset((MOVED,))),),
+    exchanges=(Exchanges(key=_key, requests=FETCHES, responses={MOVED}),),
     references=(
         "apache/rocketmq#7740",
         "apache/rocketmq#2181",
@@ -193,6 +191,6 @@ RULE = DiagnosisRule(
         "alibaba/rocketmq#512",
     ),
     limits="The capture does not show why the offset is wrong.",
-    needs=frozenset((Need.PULLS,)),
-    consequence_of=frozenset(("queue-truncated", "broker-name-twice")),
+    needs={Need.PULLS},
+    consequence_of={"queue-truncated", "broker-name-twice"},
 )

@@ -12,9 +12,11 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.ext_fields import following_in, offsets_in
 from dissectors.rows.record import ONEWAY, ExchangeRecord
 
+from ...bounded import state_in
 from ...context import Context
 from ...impact import Impact
-from ...keys import Add, Flow, flow_of, joined_key, parts_of
+from ...keys import Add, Flow, joined_key, parts_of
+from ...names import only
 from ...need import Need
 from ...problem import (
     Case,
@@ -26,7 +28,6 @@ from ...problem import (
     place_of,
     time_of,
 )
-from ...refusals import only
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...spells import spells
 
@@ -186,13 +187,10 @@ class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self._resets: list[_Reset] = []
-        self._queues: dict[_Queue, _Pulls] = {}
+        self.queues: dict[_Queue, _Pulls] = {}
 
     def adder_of(self, flow: Flow) -> Add:
         return self._add_resets if flow.request_code in RESETS else self._add_pulls
-
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.adder_of(flow_of(row))((row,))
 
     def _add_resets(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:
@@ -206,16 +204,15 @@ class _Fold(Fold):
 
     def _add_pulls(self, rows: Sequence[ExchangeRecord]) -> None:
         """Add pulls of one flow."""
-        server, queues = rows[0].server_address, self._queues
+        server, queues = rows[0].server_address, self.queues
         for row in rows:
             number, offset = row.queue_id, row.queue_offset
             if number is None or number < 0 or offset is None:
                 continue
-            pulls = queues.get(_Queue(server, number))
+            queue = _Queue(server, number)
+            pulls = queues.get(queue) or state_in(queues, queue, _Pulls, MAX_QUEUES)
             if pulls is None:
-                if len(queues) >= MAX_QUEUES:
-                    continue
-                pulls = queues[_Queue(server, number)] = _Pulls()
+                continue
             if row.response_code == MOVED or not pulls.has_taken(row, offset):
                 self._add_pull(row, offset, number, pulls)
 
@@ -250,7 +247,7 @@ class _Fold(Fold):
         pulled from both, both must show the same.
         """
         found: dict[tuple[str, int], list[_Jump | None]] = {}
-        for queue, pulls in sorted(self._queues.items()):
+        for queue, pulls in sorted(self.queues.items()):
             place = context.broker(queue.address), queue.number
             found.setdefault(place, []).append(pulls.jump(queue, since, until))
         return {
@@ -342,11 +339,11 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(
         Exchanges(key=_key, requests=RESETS, of_flow=True),
-        Exchanges(key=_key, requests=FETCHES, statuses=frozenset(("answered",)), of_flow=True),
+        Exchanges(key=_key, requests=FETCHES, statuses={"answered"}, of_flow=True),
     ),
     limits=(
         "Old tools reset a group without members by committing offsets (15), which looks like a"
         " consumer. Messages that do not match the subscription count as well."
     ),
-    needs=frozenset((Need.GROUPS,)),
+    needs={Need.GROUPS},
 )

@@ -9,12 +9,13 @@ from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import state_in
 from ...context import Context
 from ...impact import Impact
 from ...keys import whole
+from ...names import listed
 from ...need import Need
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, shown, time_of
-from ...refusals import listed
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from .offset_reset import RESETS
 
@@ -72,11 +73,9 @@ class _Fold(Fold):
         if not row.group or not row.topic or row.queue_id is None or row.queue_offset is None:
             return
         queue = _Queue(row.group, row.topic, row.server_address, row.queue_id)
-        events = self._events.get(queue)
+        events = self._events.get(queue) or state_in(self._events, queue, list, MAX_QUEUES)
         if events is None:
-            if len(self._events) >= MAX_QUEUES:
-                return
-            events = self._events[queue] = []
+            return
         is_query = row.request_code == _QUERY
         what = f"{'offset' if is_query else 'commit'} {row.queue_offset} of queue {row.queue_id}"
         evidence = shown(row, what) if is_query else asked(row, what)
@@ -182,14 +181,14 @@ RULE = DiagnosisRule(
     impact=Impact.REDELIVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests=frozenset((_QUERY,)), responses=frozenset((_SUCCESS,))),
-        Exchanges(key=whole, requests=frozenset((_COMMIT,)) | RESETS),
+        Exchanges(key=whole, requests={_QUERY}, responses={_SUCCESS}),
+        Exchanges(key=whole, requests={_COMMIT} | RESETS),
     ),
     limits=(
         "Visible only if commits and queries went to the same address. Offsets committed by pulls"
         " are not compared. A reset that was not captured looks the same."
     ),
-    needs=frozenset((Need.GROUPS,)),
-    consequence_of=frozenset(("broker-gone",)),
+    needs={Need.GROUPS},
+    consequence_of={"broker-gone"},
     lasts=None,
 )

@@ -16,10 +16,11 @@ from dissectors.remoting.row_facts.names import (
 from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import state_in
 from ...context import Context
+from ...names import only
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject, duration, end_of, shown
-from ...refusals import only
+from ...problem import Case, ProblemSeverity, Subject, duration, end_of, shown
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...spells import SpellTally
 
@@ -59,11 +60,9 @@ class _Fold(Fold):
         if wanted is None or got is None or wanted < 0 or got < 0:
             return
         name = row.client_id or row.client_address
-        client = self.clients.get(name)
+        client = state_in(self.clients, name, _Client, MAX_CLIENTS)
         if client is None:
-            if len(self.clients) >= MAX_CLIENTS:
-                return
-            client = self.clients[name] = _Client()
+            return
         if got >= wanted:
             client.won += 1
             return
@@ -97,8 +96,7 @@ class _Fold(Fold):
             if client.won:
                 case.details.append(f"requests that got all requested locks: {client.won}")
             if lasted < LOCK_LIVES_NS:
-                case.confidence = Confidence.LIKELY
-                case.reason = (
+                case.doubt(
                     "the lock of a consumer that died expires after 60 s, so the problem may end by"
                     " itself"
                 )
@@ -138,9 +136,7 @@ RULE = DiagnosisRule(
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,
-    exchanges=(
-        Exchanges(key=_group, requests=frozenset((LOCK,)), responses=frozenset((_SUCCESS,))),
-    ),
+    exchanges=(Exchanges(key=_group, requests={LOCK}, responses={_SUCCESS}),),
     references=(
         "apache/rocketmq-client-go#510",
         "apache/rocketmq-client-go#491",
@@ -153,8 +149,11 @@ RULE = DiagnosisRule(
         "The response does not show which queues were not locked, or which client holds them."
         " In-place retries of a failing message, which block its queue, are not visible in packets."
     ),
-    needs=frozenset((Need.GROUPS,)),
-    consequence_of=frozenset(
-        ("duplicate-client-id", "inconsistent-subscription", "rebalance-storm", "broker-gone")
-    ),
+    needs={Need.GROUPS},
+    consequence_of={
+        "duplicate-client-id",
+        "inconsistent-subscription",
+        "rebalance-storm",
+        "broker-gone",
+    },
 )

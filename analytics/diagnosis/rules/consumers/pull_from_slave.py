@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from dissectors.remoting.code_sets import FETCHES
@@ -12,9 +12,9 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import by_server
+from ...names import MAX_NAMED, Names, counted_names, only
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
-from ...refusals import MAX_NAMED, counted_names, only
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 
 _NO_MASTER_ADVICE: Final = (
@@ -30,20 +30,18 @@ class _Fold(Fold):
         self.suggested = Tally()
         self.ids: Counter[str] = Counter()
         """broker ids suggested by the broker"""
-        self.topics: Counter[str] = Counter()
-        self.groups: Counter[str] = Counter()
-        self.clients: set[str] = set()
+        self.topics = Names()
+        self.groups = Names()
 
-    def add_exchange(self, row: ExchangeRecord) -> None:
+    def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         # Slave addresses are known only at the end, so all pulls are counted.
-        if not self.pulls.add_late(time_of(row)):
-            self.pulls.add(asked(row, f"pull from {row.server_address}"))
-        for counter, name in ((self.topics, row.topic), (self.groups, row.group)):
-            if name and (name in counter or len(counter) < MAX_NAMED):
-                counter[name] += 1
-        if len(self.clients) < MAX_NAMED:
-            self.clients.add(row.client_address)
-        if row.facts:
+        self.topics.note(rows[0].topic, len(rows))
+        self.groups.note(rows[0].group, len(rows))
+        for row in rows:
+            if not self.pulls.add_late(time_of(row)):
+                self.pulls.add(asked(row, f"pull from {row.server_address}"))
+            if not row.facts:
+                continue
             broker = fact_in(row.facts, FROM_BROKER)
             if broker is not None and len(self.ids) < MAX_NAMED:
                 self.ids[broker] += 1
@@ -116,7 +114,7 @@ RULE = DiagnosisRule(
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,
-    exchanges=(Exchanges(key=by_server, requests=FETCHES),),
+    exchanges=(Exchanges(key=by_server, requests=FETCHES, of_flow=True),),
     references=(
         "apache/rocketmq#3482",
         "apache/rocketmq#2157",
@@ -124,7 +122,7 @@ RULE = DiagnosisRule(
         "apache/rocketmq#9879",
     ),
     limits="Without a route in the capture, a slave's address is not recognized.",
-    needs=frozenset((Need.PULLS,)),
-    consequence_of=frozenset(("no-master", "broker-gone", "consumer-lag")),
+    needs={Need.PULLS},
+    consequence_of={"no-master", "broker-gone", "consumer-lag"},
     lasts=None,
 )

@@ -15,9 +15,19 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import named_group
+from ...names import listed, only
 from ...need import Need
-from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, duration, place_of
-from ...refusals import listed, only
+from ...problem import (
+    MS,
+    Case,
+    Evidence,
+    ProblemSeverity,
+    Subject,
+    Tally,
+    asked,
+    duration,
+    place_of,
+)
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 
 MAX_PULLS: Final = 8_192
@@ -28,7 +38,6 @@ LEAST_PULLS: Final = 2
 """pulls preceded by such a wait"""
 SLACK: Final = 50_000_000
 """ns by which consecutive pulls may overlap"""
-_MS: Final = 1_000_000
 
 
 class _Pull(NamedTuple):
@@ -69,9 +78,6 @@ class _Fold(Fold):
         """by client `address:port`"""
         self._count = 0
 
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.add_exchanges((row,))
-
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:
             begin, end, queue = row.request_time, row.response_time, row.queue_id
@@ -87,7 +93,7 @@ class _Fold(Fold):
                 row.server_address,
                 queue,
                 messages,
-                None if stored is None else stored * _MS,
+                None if stored is None else stored * MS,
                 asked(row, f"pull of queue {queue}, {counted(messages, 'message')}"),
             )
             self._pulls.setdefault(row.client_address, []).append(pull)
@@ -186,7 +192,7 @@ RULE = DiagnosisRule(
         Exchanges(
             key=named_group,
             requests=PULLS,
-            responses=frozenset((int(ResponseCode.SUCCESS), int(ResponseCode.PULL_NOT_FOUND))),
+            responses={ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND},
             with_facts=True,
             of_flow=True,
         ),
@@ -196,7 +202,7 @@ RULE = DiagnosisRule(
         "The store time of the first message of a pull is compared with the capture's clock. A"
         " wait is counted from the previous pull of the queue at the earliest."
     ),
-    needs=frozenset((Need.PULLS,)),
-    consequence_of=frozenset(("client-hung",)),
+    needs={Need.PULLS},
+    consequence_of={"client-hung"},
     lasts=None,
 )

@@ -39,10 +39,8 @@ RULE = DiagnosisRule(
         "A queue that was never pulled is known only from the route. If a member is not in the"
         " capture, the rule is skipped for its group."
     ),
-    needs=frozenset((Need.PULLS, Need.HEARTBEATS, Need.ROUTES)),
+    needs={Need.PULLS, Need.HEARTBEATS, Need.ROUTES},
     rests_on_absence=True,
     lasts=None,
-    consequence_of=frozenset(
-        ("consumer-not-pulling", "duplicate-client-id", "inconsistent-subscription")
-    ),
+    consequence_of={"consumer-not-pulling", "duplicate-client-id", "inconsistent-subscription"},
 )

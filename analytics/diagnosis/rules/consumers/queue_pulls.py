@@ -3,8 +3,7 @@
 Rules and the report of consumer groups share this state. A client owns a queue from its first pull
 to its last one before it claims the queue again (an offset query, 14) or pauses. A long poll that
 is still open when another client starts is no second owner: two clients share a queue only if both
-keep sending requests. Times are exact, except inside spans of pulls under a second apart. The order
-of pulls does not matter.
+keep sending requests.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from typing import Final, NamedTuple
 from dissectors.remoting.codes import RequestCode
 from dissectors.times import SECOND
 
+from ...answered_routes import READ
 from ...context import Context
 from ...problem import Evidence
 
@@ -38,15 +38,13 @@ TOGETHER: Final = 0.2
 """share of the period of a queue from which two clients share it, rather than hand it over"""
 CLAIM: Final = int(RequestCode.QUERY_CONSUMER_OFFSET)
 """request of a client that takes a queue over"""
-_READ: Final = 4
-"""PermName.PERM_READ"""
 _Span = tuple[int, int]
 _Tenure = list[_Span]
 """spans in which a client pulled a queue without a claim or pause in between"""
 
 
 class Spans:
-    """Spans of time, ns; those less than a second apart are one."""
+    """Spans of time, ns; those less than a second apart are one, and exact only at their ends."""
 
     __slots__ = ("firsts", "lasts")
 
@@ -56,6 +54,7 @@ class Spans:
     def add(self, first: int, last: int) -> None:
         """Add a span."""
         firsts, lasts = self.firsts, self.lasts
+        # Almost all pulls come in order of time.
         if not firsts or first - lasts[-1] >= SECOND:
             firsts.append(first)
             lasts.append(last)
@@ -274,7 +273,7 @@ class PulledQueues:
         places = [
             QueuePlace(topic, broker.name, number)
             for broker in self._context.brokers_of(topic)
-            if broker.perm is not None and broker.perm & _READ
+            if broker.perm is not None and broker.perm & READ
             for number in range(min(broker.read_queues, MAX_ROUTED))
         ]
         pulled = {
@@ -350,6 +349,7 @@ def _tenures(requests: Spans, claims: Spans) -> list[_Tenure]:
     tenures: list[_Tenure] = []
     starts, ends, at, claimed = claims.firsts, claims.lasts, 0, True
     for begin, last in requests:
+        # A claim within a span of pulls ends one tenure and begins the next.
         first, parts = begin, []
         while at < len(starts) and starts[at] <= last:
             if first < starts[at]:

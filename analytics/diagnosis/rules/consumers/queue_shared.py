@@ -13,10 +13,10 @@ from dissectors.rows.record import ExchangeRecord
 from dissectors.times import SECOND
 
 from ...context import Context
-from ...keys import Add, Flow, named_group
+from ...keys import named_group
+from ...names import listed
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, duration, end_of
-from ...refusals import listed
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 from .queue_pulls import CLAIM, PulledQueues, QueuePlace, QueuePulls, SharedPeriod
@@ -41,14 +41,7 @@ class _Fold(Fold):
         self._lists: dict[int, frozenset[str]] = {}
         """second -> members of the group at that time"""
 
-    def adder_of(self, flow: Flow) -> Add:
-        return self._add
-
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self._add((row,))
-
-    def _add(self, rows: Sequence[ExchangeRecord]) -> None:
-        """Add exchanges of one flow."""
+    def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         code, topic = rows[0].request_code, rows[0].topic
         server, client = rows[0].server_address, rows[0].client_address
         if code == _LIST:
@@ -190,11 +183,9 @@ RULE = DiagnosisRule(
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,
-    exchanges=(
-        Exchanges(key=named_group, requests=PULLS | frozenset((CLAIM, _LIST)), of_flow=True),
-    ),
+    exchanges=(Exchanges(key=named_group, requests=PULLS | {CLAIM, _LIST}, of_flow=True),),
     limits="Groups of pull consumers, which may assign queues manually, are ignored.",
-    needs=frozenset((Need.PULLS, Need.HEARTBEATS)),
-    consequence_of=frozenset(("duplicate-client-id", "inconsistent-subscription")),
+    needs={Need.PULLS, Need.HEARTBEATS},
+    consequence_of={"duplicate-client-id", "inconsistent-subscription"},
     lasts=None,
 )

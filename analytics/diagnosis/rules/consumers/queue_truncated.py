@@ -11,7 +11,7 @@ from dissectors.quantities import counted
 from ...context import Context
 from ...impact import Impact
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, clock, clock_after
+from ...problem import Case, ProblemSeverity, Subject, Tally, clock, clock_after
 from ...rule import NO_OFFSETS, DiagnosisRule, Fold
 from .pulled import Point, Series
 
@@ -80,8 +80,7 @@ def _case(drops: list[_Drop], topic: str, broker: str) -> Case:
         Subject(broker=broker, topic=topic, queue=drops[0].queue if one else None),
     )
     if not any(drop.confirmed for drop in drops):
-        case.confidence = Confidence.LIKELY
-        case.reason = "only one response to a pull shows it"
+        case.doubt("only one response to a pull shows it")
     case.rule = TRUNCATED
     case.details = [
         f"queue {drop.queue}: ended at {drop.before.end:,}, then at {drop.after.end:,}"
@@ -123,7 +122,7 @@ RULE = DiagnosisRule(
         " takes over with fewer messages has another address and is not compared. POP shows no"
         " offsets. Uses the state of consumer-lag."
     ),
-    needs=frozenset((Need.PULLS,)),
-    consequence_of=frozenset(("broker-gone",)),
+    needs={Need.PULLS},
+    consequence_of={"broker-gone"},
     lasts=None,
 )

@@ -153,7 +153,7 @@ RULE = DiagnosisRule(
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,
-    exchanges=(Exchanges(key=_group, requests=frozenset((CHANGED, MEMBERS))),),
+    exchanges=(Exchanges(key=_group, requests={CHANGED, MEMBERS}),),
     references=(
         "apache/rocketmq#9115",
         "apache/rocketmq#3513",
@@ -162,14 +162,12 @@ RULE = DiagnosisRule(
         "apache/rocketmq-client-cpp#137",
     ),
     limits="Changes are visible only at members whose connections were captured.",
-    needs=frozenset((Need.GROUPS,)),
-    consequence_of=frozenset(
-        (
-            "broker-gone",
-            "broker-hung",
-            "packets-unacknowledged",
-            "inconsistent-subscription",
-            "duplicate-client-id",
-        )
-    ),
+    needs={Need.GROUPS},
+    consequence_of={
+        "broker-gone",
+        "broker-hung",
+        "packets-unacknowledged",
+        "inconsistent-subscription",
+        "duplicate-client-id",
+    },
 )

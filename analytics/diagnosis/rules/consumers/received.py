@@ -13,12 +13,11 @@ from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.outcome import RECEIVE_CALLS, is_pop
 from dissectors.rows.record import ExchangeRecord
 
-from ...problem import Evidence, end_of, place_of, shown
+from ...problem import MS, Evidence, end_of, place_of, shown
 
 FIRST_STEP: Final = 1_000_000_000
 """initial time step, ns"""
 MAX_STEPS: Final = 128
-_MS: Final = 1_000_000
 
 
 class Stage(NamedTuple):
@@ -73,7 +72,7 @@ class Received:
         if row.request_name in RECEIVE_CALLS or is_pop(row.request_name):
             one.received = row.message_count or 0
             stored = number_in(row.facts, STORED_MS)
-            one.age = None if stored is None else time - stored * _MS
+            one.age = None if stored is None else time - stored * MS
         else:
             one.done = row.message_count or 1
         one.note(shown(row))

@@ -15,9 +15,9 @@ from dissectors.rows.record import ExchangeRecord, MessageIdentity, identity_of
 from ...context import Context
 from ...impact import Impact
 from ...keys import named_group
+from ...names import first_of, only
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, duration
-from ...refusals import only
+from ...problem import Case, ProblemSeverity, Subject, Tally, duration
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...spells import spells
 from .grpc_consumer_stuck import PUSH
@@ -80,7 +80,7 @@ class _Fold(Fold):
             tally.add(item.evidence(), last=item.last_time)
             clients.update(item.clients)
             topics[item.topic] += 1
-        names = sorted({context.client(endpoint) for endpoint in clients})
+        names = {context.client(endpoint) for endpoint in clients}
         most = again[0].failures
         count = tally.count
         messages_text = f"message {again[0].key}" if count == 1 else f"{count:,} messages"
@@ -93,12 +93,12 @@ class _Fold(Fold):
             Subject(
                 topic=only(topics),
                 group=self.key,
-                client=names[0] if len(names) == 1 else None,
+                client=only(names),
                 message=again[0].key if count == 1 else None,
             ),
         )
         case.first_time = min(message.first_time for message in again)
-        case.details.append(f"returned by {', '.join(names[:MOST_NAMED])}")
+        case.details.append(f"returned by {first_of(names)}")
         case.details.append(f"messages: {', '.join(message.key for message in again[:MOST_NAMED])}")
         limits = {message.limit for message in again if message.limit is not None}
         if limits:
@@ -133,9 +133,8 @@ class _Fold(Fold):
                 client=only(names),
             ),
         )
-        case.details.append(f"returned by {', '.join(sorted(names)[:MOST_NAMED])}")
-        case.confidence = Confidence.LIKELY
-        case.reason = "such an old client does not show which deliveries belong to one message"
+        case.details.append(f"returned by {first_of(names)}")
+        case.doubt("such an old client does not show which deliveries belong to one message")
         return case
 
 
@@ -177,10 +176,8 @@ RULE = DiagnosisRule(
     impact=Impact.REDELIVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(
-            key=named_group, requests=frozenset((SEND_BACK,)), responses=frozenset((_SUCCESS,))
-        ),
-        Exchanges(key=_of_call, responses=frozenset((OK,))),
+        Exchanges(key=named_group, requests={SEND_BACK}, responses={_SUCCESS}),
+        Exchanges(key=_of_call, responses={OK}),
     ),
     references=(
         "apache/rocketmq#2724",
@@ -196,5 +193,5 @@ RULE = DiagnosisRule(
         "Not visible for orderly and FIFO consumers, which retry in place, and for POP consumers"
         " without gRPC, which let the message become visible again."
     ),
-    needs=frozenset((Need.GROUPS,)),
+    needs={Need.GROUPS},
 )

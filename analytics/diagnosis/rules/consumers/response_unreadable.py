@@ -14,11 +14,12 @@ from dissectors.rows.conversation_facts import left_at
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import keep
 from ...context import Context
 from ...keys import WHOLE, Add, Flow, whole
+from ...names import times
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown, time_of
-from ...refusals import times
 from ...rule import DiagnosisRule, Exchanges, Fold
 
 MAX_CONNECTIONS: Final = 4_096
@@ -56,12 +57,6 @@ class _Fold(Fold):
     def adder_of(self, flow: Flow) -> Add:
         return self._add_leaves if flow.request_code == _LEAVES else self.add_exchanges
 
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        if row.request_code == _LEAVES:
-            self._add_leaves((row,))
-        else:
-            self.add_exchanges((row,))
-
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:
             place = row.capture, row.conversation
@@ -74,8 +69,7 @@ class _Fold(Fold):
 
     def _add_leaves(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:
-            if len(self._left) < MAX_CONNECTIONS:
-                self._left.add((row.capture, row.conversation))
+            keep(self._left, (row.capture, row.conversation), MAX_CONNECTIONS)
 
     def add_connection(self, row: ConversationRecord) -> None:
         if len(self._ended) < MAX_CONNECTIONS:
@@ -87,6 +81,7 @@ class _Fold(Fold):
             connection = self._ended.get(place)
             if connection is None or place in self._left or not row.topic or not row.group:
                 continue
+            # Only the last response of a connection can be the one that the client could not read.
             waited = left_at(connection) - _answered(row)[0]
             if 0 <= waited <= AT_ONCE and row.queue_id is not None and row.queue_offset is not None:
                 pulled = _Pulled(
@@ -163,8 +158,8 @@ RULE = DiagnosisRule(
     grpc="Evidence is a repeated pull of one offset. gRPC calls have no offset.",
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests=FETCHES, responses=frozenset((_SUCCESS,)), of_flow=True),
-        Exchanges(key=whole, requests=frozenset((_LEAVES,)), of_flow=True),
+        Exchanges(key=whole, requests=FETCHES, responses={_SUCCESS}, of_flow=True),
+        Exchanges(key=whole, requests={_LEAVES}, of_flow=True),
     ),
     connections=lambda row: WHOLE if row.commands and row.ended_by == tcp.CLIENT else None,
     references=("alibaba/rocketmq#87",),
@@ -172,5 +167,5 @@ RULE = DiagnosisRule(
         "The capture does not show why the client rejected the response. A client that crashes at a"
         " message and is started again looks the same."
     ),
-    needs=frozenset((Need.PULLS, Need.CONNECTIONS)),
+    needs={Need.PULLS, Need.CONNECTIONS},
 )

@@ -22,6 +22,8 @@ from ...problem import Evidence, end_of, place_of, shown
 
 MAX_DELIVERIES: Final = 256
 """maximum deliveries of one message; maxReconsumeTimes is 16 by default"""
+MAX_CLIENTS: Final = 8
+"""maximum clients of one message"""
 
 
 @dataclass(slots=True)
@@ -87,8 +89,6 @@ class Returns:
 
     def __init__(self) -> None:
         self.messages: dict[MessageIdentity, ReturnedMessage] = {}
-        self.left_out = 0
-        """returns of messages beyond the limit"""
 
     def add(self, row: ExchangeRecord) -> None:
         """Add a return that the broker accepted."""
@@ -98,7 +98,6 @@ class Returns:
         one = self.messages.get(key)
         if one is None:
             if len(self.messages) >= self.MAX_MESSAGES:
-                self.left_out += 1
                 return
             one = self.messages[key] = ReturnedMessage(key[0])
         called = is_call(row.request_name)
@@ -111,7 +110,7 @@ class Returns:
         else:
             one.at_once, one.reported = True, max(one.reported, attempts, 1)
         one.topic = max(one.topic, row.topic or "")
-        if row.client_address in one.clients or len(one.clients) < 8:
+        if row.client_address in one.clients or len(one.clients) < MAX_CLIENTS:
             one.clients[row.client_address] += 1
         if called:
             one.callers.add(row.client_address)

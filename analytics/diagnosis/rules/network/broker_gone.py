@@ -12,8 +12,9 @@ from dissectors.rows.outcome import LONG_POLLS
 from dissectors.times import text_of_time
 
 from ...context import Context
+from ...names import counted_names, first_of, times
 from ...need import Need
-from ...outages import LOSSES, HostLosses, Outage, host_of_server, merged, named, waiting_of
+from ...outages import LOSSES, HostLosses, Outage, host_of_server, named, waiting_of
 from ...problem import (
     ANY_TIME,
     Case,
@@ -25,9 +26,8 @@ from ...problem import (
     clock_after,
     duration,
 )
-from ...refusals import counted_names, times
 from ...rule import COVERED, DiagnosisRule
-from ...spells import spells
+from ...spells import joined, spells
 
 _PROXY_ADVICE: Final = (
     "Find out why the proxy stopped: OOM kill, crash, restart, node drain. Name several proxies in"
@@ -70,7 +70,7 @@ class _Fold(HostLosses):
 
 
 def _case(address: str, outages: list[Outage], context: Context) -> Case:
-    tally = merged(outages)
+    tally = joined(outage.tally() for outage in outages)
     first = outages[0]
     repetitions = f", and {times(len(outages) - 1)} more" if len(outages) > 1 else ""
     name = context.broker(address)
@@ -152,8 +152,7 @@ def outages_by_cause(outages: list[Outage], lasts: int | None) -> Iterator[list[
 def doubt_end(case: Case, context: Context) -> None:
     """Lower the confidence in a server's return time if the connect may not be captured."""
     if context.quality.with_gaps:
-        case.confidence = Confidence.LIKELY
-        case.reason = "it may have been back earlier: the capture is incomplete"
+        case.doubt("it may have been back earlier: the capture is incomplete")
 
 
 def was(gone: str, outages: list[Outage], context: Context) -> str:
@@ -167,8 +166,10 @@ def _doubt_untried(case: Case, outages: list[Outage]) -> None:
     """Lower the confidence if a server only closed its connections: each may have been cut."""
     if all(outage.untried for outage in outages):
         alone = sum(len(outage.losses) for outage in outages) == 1
-        case.confidence = Confidence.POSSIBLE if alone else Confidence.LIKELY
-        case.reason = "it ended its last connections; nobody has tried to connect since"
+        case.doubt(
+            "it ended its last connections; nobody has tried to connect since",
+            Confidence.POSSIBLE if alone else Confidence.LIKELY,
+        )
         if alone:
             case.severity = ProblemSeverity.WARNING
 
@@ -223,12 +224,12 @@ def _outage_details(context: Context, outages: list[Outage]) -> list[str]:
     waiting = waiting_of(losses)
     if waiting:
         lines.append(f"unanswered requests: {counted_names(waiting)}")
-    clients = sorted({context.client(loss.client) for loss in losses})
-    if clients:
-        lines.append(f"clients that lost a connection: {', '.join(clients[:5])}")
-    hosts = sorted({host_of(row.client_address) for outage in outages for row in outage.failed})
-    if hosts:
-        lines.append(f"failed connection attempts from: {', '.join(hosts[:5])}")
+    if clients := first_of(context.client(loss.client) for loss in losses):
+        lines.append(f"clients that lost a connection: {clients}")
+    if hosts := first_of(
+        host_of(row.client_address) for outage in outages for row in outage.failed
+    ):
+        lines.append(f"failed connection attempts from: {hosts}")
     for outage in outages:
         if outage.reregistered is not None:
             at = clock(outage.reregistered)
@@ -298,6 +299,6 @@ RULE = DiagnosisRule(
         "Not visible if no client is connected when the broker dies, or if a relay accepts"
         " connections on its behalf."
     ),
-    needs=frozenset((Need.CONNECTIONS,)),
-    consequence_of=frozenset(("go-away",)),
+    needs={Need.CONNECTIONS},
+    consequence_of={"go-away"},
 )

@@ -13,22 +13,19 @@ from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import Context
+from ...names import counted_names, first_of, times
 from ...need import Need
 from ...outages import named
 from ...problem import (
     MOST_SPANS,
     Case,
-    Confidence,
     ProblemSeverity,
-    Tally,
     clock,
     duration,
     period,
-    shown,
 )
-from ...refusals import counted_names, times
 from ...rule import DiagnosisRule
-from ...silences import CONNECTIONS, MAX_WAITING, WAITS, ServerSilences, Silence, unsure_reason
+from ...silences import CONNECTIONS, MAX_WAITING, WAITS, ServerSilences, Silence
 from ...spells import spells
 from .broker_gone import broker_subject, is_broker
 
@@ -67,6 +64,7 @@ class _Fold(ServerSilences):
         refused = sorted(self._refused)
         parts: dict[str, list[Silence]] = {}
         for silence in every:
+            # A connect refused shortly before: the broker was not running then.
             started = bisect_left(refused, silence.begin) > bisect_left(
                 refused, silence.begin - AT_ONCE
             )
@@ -76,31 +74,20 @@ class _Fold(ServerSilences):
                 yield self._case(found, context, part)
 
     def _case(self, silences: list[Silence], context: Context, part: str) -> Case:
-        tally = Tally()
-        for silence in silences:
-            for wait in silence.waits:
-                tally.add(shown(wait.row), last=wait.until)
         longest = max(silences, key=lambda silence: (silence.goes_on, silence.length))
         repetitions = f", and {times(len(silences) - 1)} more" if len(silences) > 1 else ""
         start = " right after its start" if part == _STARTED else ""
-        case = tally.case(
+        case = self.silence_case(
             f"{named(context, self.key)} {'has ' if longest.goes_on else ''}hung"
             f" {_from_to(longest)}{start}{repetitions}: {_what(silences)}",
             broker_subject(self.key, context),
+            silences,
         )
-        case.first_time = min(silence.begin for silence in silences)
-        case.last_time = max(silence.end for silence in silences)
-        case.spans = [(silence.begin, silence.end) for silence in silences]
         case.part = part
-        case.state = self.state_of(silences)
         case.details = _details(context, silences)
         waits = [wait for silence in silences for wait in silence.waits]
-        if len(waits) == 1 and not waits[0].answered:
-            case.confidence = Confidence.LIKELY
-            case.reason = "only one request was waiting"
-        if not any(wait.certain for wait in waits):
-            case.confidence = Confidence.POSSIBLE
-            case.reason = unsure_reason(silences)
+        if len(waits) == 1 and waits[0].certain and not waits[0].answered:
+            case.doubt("only one request was waiting")
         return case
 
 
@@ -137,7 +124,7 @@ def _details(context: Context, silences: list[Silence]) -> list[str]:
     rows = [wait.row for silence in silences for wait in silence.waits]
     lines = [
         f"requests: {counted_names(Counter(row.request_name or 'request' for row in rows))}",
-        f"clients: {', '.join(sorted({context.client(row.client_address) for row in rows})[:5])}",
+        f"clients: {first_of(context.client(row.client_address) for row in rows)}",
     ]
     closed = {
         (wait.row.client_address, host_of(wait.row.client_address))
@@ -194,10 +181,8 @@ RULE = DiagnosisRule(
         "Silence is visible only while requests are pending: it may have started earlier and lasted"
         " longer. Long polls, which wait on purpose, do not show it."
     ),
-    needs=frozenset((Need.CONNECTIONS,)),
+    needs={Need.CONNECTIONS},
     rests_on_absence=True,
-    consequence_of=frozenset(
-        ("broker-gone", "page-cache-busy", "packets-unacknowledged", "fault-injected")
-    ),
+    consequence_of={"broker-gone", "page-cache-busy", "packets-unacknowledged", "fault-injected"},
     follows_within=AT_ONCE,
 )

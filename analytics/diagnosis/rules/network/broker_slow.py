@@ -16,10 +16,10 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import by_server, latencies_of
+from ...names import counted_names
 from ...need import Need
 from ...outages import named, server_of
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown, span_of_exchange
-from ...refusals import counted_names
 from ...rule import DiagnosisRule, Exchanges, Fold
 from ...spells import spells
 from .broker_gone import is_broker
@@ -58,6 +58,7 @@ class SlowSends(Fold):
 
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         latencies = [latency for latency in latencies_of(rows) if latency is not None]
+        # Powers of two: a few counters per broker, whatever the number of sends.
         self._latencies.update([latency.bit_length() for latency in latencies])
         if max(latencies, default=0) >= SLOW_US:
             slow = [row for row in rows if (row.latency_us or 0) >= SLOW_US]
@@ -203,12 +204,7 @@ RULE = DiagnosisRule(
     grpc="`call-slow` is this rule for proxies.",
     fold=SlowSends,
     exchanges=(
-        Exchanges(
-            key=by_server,
-            requests=SENDS,
-            responses=frozenset((int(ResponseCode.SUCCESS),)),
-            of_flow=True,
-        ),
+        Exchanges(key=by_server, requests=SENDS, responses={ResponseCode.SUCCESS}, of_flow=True),
     ),
     connections=server_of,
     limits=(
@@ -216,16 +212,14 @@ RULE = DiagnosisRule(
         " time. So is a send during which packets were lost on its connection. A broker that is"
         " always slow counts as normal."
     ),
-    needs=frozenset((Need.SENDS,)),
-    consequence_of=frozenset(
-        (
-            "broker-hung",
-            "fault-injected",
-            "packets-unacknowledged",
-            "broker-gone",
-            "broker-slow-vs-network",
-            "send-queue-timeout",
-            "page-cache-busy",
-        )
-    ),
+    needs={Need.SENDS},
+    consequence_of={
+        "broker-hung",
+        "fault-injected",
+        "packets-unacknowledged",
+        "broker-gone",
+        "broker-slow-vs-network",
+        "send-queue-timeout",
+        "page-cache-busy",
+    },
 )

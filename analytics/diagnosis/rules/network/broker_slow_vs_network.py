@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -11,10 +10,10 @@ from dissectors.rows.conversation_facts import late_in
 from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import Context
+from ...names import Names, by_client, counted_names, times
 from ...need import Need
 from ...outages import named, server_of
 from ...problem import Case, ProblemSeverity, Subject, Tally, connected, duration
-from ...refusals import MAX_NAMED, counted_names, times
 from ...rule import COVERED, DiagnosisRule, Fold
 from .broker_gone import is_broker
 
@@ -53,7 +52,7 @@ class _Fold(Fold):
         self._lossy = Tally()
         self._clients_full = Tally()
         self._server_full = Tally()
-        self._clients: Counter[str] = Counter()
+        self._clients = Names()
         self._late = Tally()
         self._slowest = 0
         """minimum ns of a slow segment"""
@@ -73,8 +72,7 @@ class _Fold(Fold):
             number = row.client_zero_windows
             what = f"{row.client_address} reports a full receive buffer {times(number)}"
             self._clients_full.add(connected(row, what), count=number, last=row.end_time)
-            if row.client_address in self._clients or len(self._clients) < MAX_NAMED:
-                self._clients[row.client_address] += number
+            self._clients.note(row.client_address, number)
         if row.server_zero_windows:
             number = row.server_zero_windows
             what = f"{row.server_address} reports a full receive buffer {times(number)}"
@@ -133,9 +131,7 @@ class _Fold(Fold):
             case.advice = _SERVER_FULL_ADVICE
             yield case
         elif self._clients_full.count >= LEAST_ZERO:
-            clients = Counter[str]()
-            for endpoint, number in self._clients.items():
-                clients[context.client(endpoint)] += number
+            clients = by_client(self._clients, context)
             case = self._clients_full.case(
                 f"clients of {server} do not read from their connections: their windows were 0 in"
                 f" {self._clients_full.count:,} packets, {counted_names(clients)}",
@@ -192,7 +188,7 @@ RULE = DiagnosisRule(
         " named. A long network path loses nothing and also delays the handshake, so it is not"
         " reported. Packets that were captured twice are not counted."
     ),
-    needs=frozenset((Need.CONNECTIONS,)),
+    needs={Need.CONNECTIONS},
     lasts=None,
-    consequence_of=frozenset(("broker-hung", "packets-unacknowledged")),
+    consequence_of={"broker-hung", "packets-unacknowledged"},
 )

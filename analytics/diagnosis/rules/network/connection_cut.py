@@ -9,10 +9,10 @@ from dissectors.quantities import counted
 from dissectors.rows.outcome import LONG_POLLS
 
 from ...context import Context
+from ...names import counted_names, first_of, subject_of
 from ...need import Need
 from ...outages import LOSSES, HostLosses, Loss, ServerLosses, host_of_server, named, waiting_of
 from ...problem import Case, ProblemSeverity, Tally, asked
-from ...refusals import counted_names, subject_of
 from ...rule import COVERED, DiagnosisRule
 from ...spells import spells
 from .broker_gone import is_broker
@@ -48,10 +48,9 @@ def _case(server: ServerLosses, cuts: list[Loss], context: Context) -> Case:
         f" were pending ({counted(count, 'request')} in total), then accepted new ones",
         subject_of([server.key], context, None, None),
     )
-    clients = sorted({context.client(loss.client) for loss in cuts})
     case.details = [
         f"unanswered requests: {counted_names(waiting)}",
-        f"clients: {', '.join(clients[:5])}",
+        f"clients: {first_of(context.client(loss.client) for loss in cuts)}",
     ]
     return case
 
@@ -98,7 +97,7 @@ RULE = DiagnosisRule(
     exchanges=LOSSES,
     connections=host_of_server,
     takes_pending=True,
-    needs=frozenset((Need.CONNECTIONS,)),
+    needs={Need.CONNECTIONS},
     rests_on_absence=True,
-    consequence_of=frozenset(("idle-close",)),
+    consequence_of={"idle-close"},
 )

@@ -12,11 +12,12 @@ from dissectors.rows import conversation_facts as facts_of
 from dissectors.rows.conversation_facts import conversation_fact_in
 from dissectors.rows.conversation_record import ConversationRecord
 
+from ...bounded import state_in
 from ...context import Context
+from ...names import MAX_NAMED, Names, counted_names
 from ...need import Need
 from ...outages import is_remoting_server
 from ...problem import Case, ProblemSeverity, Subject, Tally, connected
-from ...refusals import MAX_NAMED, counted_names
 from ...rule import COVERED, DiagnosisRule, Fold
 
 TLS: Final = "TLS"
@@ -26,26 +27,20 @@ class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self._tallies: dict[str, Tally] = {}
-        self.clients: Counter[str] = Counter()
-        self.chosen: Counter[str] = Counter()
-        self.names: Counter[str] = Counter()
+        self.clients = Names()
+        self.chosen = Names()
+        self.names = Names()
 
     def add_connection(self, row: ConversationRecord) -> None:
         chosen = conversation_fact_in(row.facts, facts_of.TLS_CHOSEN)
         version = f"TLS {chosen}" if chosen else "a version that was not captured"
-        tally = self._tallies.get(row.server_address)
+        tally = state_in(self._tallies, row.server_address, Tally, MAX_NAMED)
         if tally is None:
-            if len(self._tallies) >= MAX_NAMED:
-                return
-            tally = self._tallies[row.server_address] = Tally()
+            return
         tally.add(connected(row, f"{row.client_address} to {row.server_address}: {version}"))
-        for counter, name in (
-            (self.clients, host_of(row.client_address)),
-            (self.chosen, chosen),
-            (self.names, conversation_fact_in(row.facts, facts_of.TLS_NAME)),
-        ):
-            if name and (name in counter or len(counter) < MAX_NAMED):
-                counter[name] += 1
+        self.clients.note(host_of(row.client_address))
+        self.chosen.note(chosen)
+        self.names.note(conversation_fact_in(row.facts, facts_of.TLS_NAME))
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return one case for all encrypted connections."""
@@ -110,6 +105,6 @@ RULE = DiagnosisRule(
         "TLS of other programs is excluded by port. Certificates of TLS 1.3 are encrypted, too;"
         " names are those that clients request (SNI)."
     ),
-    needs=frozenset((Need.CONNECTIONS,)),
+    needs={Need.CONNECTIONS},
     lasts=None,
 )

@@ -2,42 +2,34 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-
+from dissectors.quantities import counted
 from dissectors.remoting.row_facts.names import FAULT, fact_in, fault_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
-from ...refusals import MAX_NAMED, counted_names
-from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
+from ...names import Names, counted_names
+from ...problem import Case, ProblemSeverity, Subject, asked, time_of
+from ...rule import COVERED, DiagnosisRule, Exchanges, TallyFold
 
 
-class _Fold(Fold):
+class _Fold(TallyFold):
     """The requests to one server that faults affected."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.tally = Tally()
-        self.faults: Counter[str] = Counter()
+        self.faults = Names()
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if not self.tally.add_late(time_of(row)):
             self.tally.add(asked(row, f"{row.request_name}: {fact_in(row.facts, FAULT)}"))
-        fault = _fault(row)
-        if fault in self.faults or len(self.faults) < MAX_NAMED:
-            self.faults[fault] += 1
+        self.faults.note(_fault(row))
 
-    def cases(self, context: Context) -> Iterable[Case]:
-        count = self.tally.count
-        if count:
-            requests = "1 request" if count == 1 else f"{count:,} requests"
-            yield self.tally.case(
-                f"rmqtool proxy injected faults into {requests} to {context.server(self.key)}:"
-                f" {counted_names(self.faults)}",
-                Subject(broker=context.broker(self.key)),
-            )
+    def case(self, context: Context) -> Case:
+        return self.tally.case(
+            f"rmqtool proxy injected faults into {counted(self.tally.count, 'request')} to"
+            f" {context.server(self.key)}: {counted_names(self.faults)}",
+            Subject(broker=context.broker(self.key)),
+        )
 
 
 def _fault(row: ExchangeRecord) -> str:

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from typing import Final
 
 from dissectors.endpoint import host_of
 from dissectors.foreign import hexadecimal_of
 from dissectors.quantities import counted
+from dissectors.remoting.framing.layout import MAX_FRAME
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import FIRST_BYTES, conversation_fact_in
 from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import Context
+from ...names import MAX_NAMED, Names, counted_names
 from ...need import Need
 from ...outages import named, subject_at
-from ...problem import Case, ProblemSeverity, Tally, connected
-from ...refusals import MAX_NAMED, counted_names
-from ...rule import COVERED, DiagnosisRule, Fold
+from ...problem import Case, ProblemSeverity, connected
+from ...rule import COVERED, DiagnosisRule, TallyFold
 
 ROCKETMQ: Final = "ROCKETMQ"
 OTHERS: Final = frozenset(("HTTP", "SSH", "AMQP", "Redis", "Kafka", "HAProxy", "unknown"))
 """gRPC belongs on a proxy, HTTP/2 and TLS have rules of their own, REPLICATION is RocketMQ's"""
-MAX_FRAME: Final = 16_777_216
-"""maximum bytes of a frame: com.rocketmq.remoting.frameMaxLength"""
 LENGTH_ADDED: Final = 4
 """Netty logs the declared length plus that of the length field"""
 RDP: Final = "0300"
@@ -35,12 +33,11 @@ _WORD: Final = re.compile(r"[0-9a-f]{8}")
 """the first four bytes, as hex"""
 
 
-class _Fold(Fold):
+class _Fold(TallyFold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.tally = Tally()
         self.protocols: Counter[str] = Counter()
-        self.hosts: Counter[str] = Counter()
+        self.hosts = Names()
         self.lengths: Counter[str] = Counter()
         self.remoting = 0
 
@@ -65,19 +62,14 @@ class _Fold(Fold):
             declared = hexadecimal_of(first[:8]) or 0
             if declared > MAX_FRAME and len(self.lengths) < MAX_NAMED:
                 self.lengths[str(declared + LENGTH_ADDED)] += 1
-        host = host_of(row.client_address)
-        if host in self.hosts or len(self.hosts) < MAX_NAMED:
-            self.hosts[host] += 1
+        self.hosts.note(host_of(row.client_address))
 
-    def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case per RocketMQ server."""
-        if not self.tally.count or not (self.remoting or _is_known(self.key, context)):
-            return
-        count = self.tally.count
-        connections_text = counted(count, "connection")
+    def case(self, context: Context) -> Case | None:
+        if not (self.remoting or _is_known(self.key, context)):
+            return None
         case = self.tally.case(
-            f"{connections_text} to {named(context, self.key)} did not speak RocketMQ:"
-            f" {counted_names(self.protocols)}, from {counted_names(self.hosts)}",
+            f"{counted(self.tally.count, 'connection')} to {named(context, self.key)} did not speak"
+            f" RocketMQ: {counted_names(self.protocols)}, from {counted_names(self.hosts)}",
             subject_at(context, self.key),
         )
         if self.lengths:
@@ -85,7 +77,7 @@ class _Fold(Fold):
                 "lengths in the server's log (TooLongFrameException):"
                 f" {counted_names(self.lengths)}"
             )
-        yield case
+        return case
 
 
 def _is_known(address: str, context: Context) -> bool:
@@ -126,6 +118,6 @@ RULE = DiagnosisRule(
     fold=_Fold,
     connections=_key,
     references=("apache/rocketmq#8086", "apache/rocketmq#2015"),
-    needs=frozenset((Need.CONNECTIONS,)),
+    needs={Need.CONNECTIONS},
     lasts=None,
 )

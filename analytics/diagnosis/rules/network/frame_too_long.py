@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from dissectors.quantities import counted
+from dissectors.remoting.framing.layout import MAX_FRAME
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import FRAME_LENGTH, conversation_number_in
 from dissectors.rows.conversation_record import ConversationRecord
 
+from ...bounded import keep
 from ...context import Context
+from ...names import first_of
 from ...need import Need
 from ...outages import named, server_of, subject_at
-from ...problem import Case, Confidence, ProblemSeverity, Tally, connected
-from ...rule import DiagnosisRule, Fold
+from ...problem import Case, ProblemSeverity, connected
+from ...rule import DiagnosisRule, TallyFold
 
-MAX_FRAME: Final = 16_777_216
-"""maximum bytes of a frame: com.rocketmq.remoting.frameMaxLength"""
 ABSURD: Final = 1 << 30
 """a larger declared length is no message, but bytes of something else"""
 
 
-class _Fold(Fold):
+class _Fold(TallyFold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.tally = Tally()
         self.longest = 0
         self.clients: set[str] = set()
         self.closed = 0
@@ -36,25 +35,20 @@ class _Fold(Fold):
         self.tally.add(connected(row, what))
         self.longest = max(self.longest, length)
         self.closed += row.ended_by == tcp.SERVER
-        if len(self.clients) < MAX_CLIENTS:
-            self.clients.add(row.client_address)
+        keep(self.clients, row.client_address, MAX_CLIENTS)
 
-    def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case per server."""
-        if not self.tally.count:
-            return
+    def case(self, context: Context) -> Case:
         up_to = "up to " if self.tally.count > 1 else ""
         case = self.tally.case(
             f"{named(context, self.key)} received {counted(self.tally.count, 'frame')} over its"
             f" limit: {up_to}{self.longest:,} bytes (limit {MAX_FRAME:,})",
             subject_at(context, self.key),
         )
-        clients = sorted({context.client(address) for address in self.clients})
-        case.details = [f"clients: {', '.join(clients[:5])}"]
+        clients = first_of(context.client(address) for address in self.clients)
+        case.details = [f"clients: {clients}"]
         if not self.closed:
-            case.confidence = Confidence.LIKELY
-            case.reason = "the server was not seen closing the connection"
-        yield case
+            case.doubt("the server was not seen closing the connection")
+        return case
 
 
 MAX_CLIENTS: Final = 256
@@ -91,7 +85,7 @@ RULE = DiagnosisRule(
     connections=_key,
     references=("apache/rocketmq#8086",),
     limits="Lengths are not checked if bytes are missing in the capture.",
-    needs=frozenset((Need.CONNECTIONS,)),
-    consequence_of=frozenset(("oversize-message",)),
+    needs={Need.CONNECTIONS},
+    consequence_of={"oversize-message"},
     lasts=None,
 )

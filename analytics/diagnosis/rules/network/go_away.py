@@ -10,9 +10,10 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import by_server
+from ...names import times
 from ...outages import named
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, times
+from ...refusals import Refusals
 from ...rule import DiagnosisRule, Exchanges
 
 SINCE: Final = V5_3_1
@@ -58,6 +59,6 @@ RULE = DiagnosisRule(
     ),
     grpc="GOAWAY of HTTP/2 also ends idle connections. `broker-gone` covers proxies that stop.",
     fold=_Fold,
-    exchanges=(Exchanges(key=by_server, responses=frozenset((int(ResponseCode.GO_AWAY),))),),
+    exchanges=(Exchanges(key=by_server, responses={ResponseCode.GO_AWAY}),),
     references=("apache/rocketmq#7330", "apache/rocketmq#8599"),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import Final
 
 from dissectors.endpoint import host_of
@@ -17,11 +16,11 @@ from dissectors.rows.conversation_facts import conversation_fact_in
 from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import BROKER, NAMESRV, Context
+from ...names import Names, counted_names
 from ...need import Need
 from ...outages import named, subject_at
-from ...problem import Case, Confidence, ProblemSeverity, Tally, connected
-from ...refusals import MAX_NAMED, counted_names
-from ...rule import COVERED, DiagnosisRule, Fold
+from ...problem import Case, ProblemSeverity, connected
+from ...rule import COVERED, DiagnosisRule, TallyFold
 
 H2: Final = "h2"
 PLAIN: Final = "HTTP/2"
@@ -29,30 +28,26 @@ TLS: Final = "TLS"
 PORTS: Final = frozenset(map(str, (NAMESRV_PORT, BROKER_PORT, VIP)))
 
 
-class _Fold(Fold):
+class _Fold(TallyFold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.tally = Tally()
-        self.hosts: Counter[str] = Counter()
+        self.hosts = Names()
         self.hows: Counter[str] = Counter()
 
     def add_connection(self, row: ConversationRecord) -> None:
         how = f"{PLAIN} in TLS (ALPN)" if row.protocol == TLS else PLAIN
         self.tally.add(connected(row, f"{row.client_address} offers {how} to {row.server_address}"))
         self.hows[how] += 1
-        host = host_of(row.client_address)
-        if host in self.hosts or len(self.hosts) < MAX_NAMED:
-            self.hosts[host] += 1
+        self.hosts.note(host_of(row.client_address))
 
-    def cases(self, context: Context) -> Iterable[Case]:
-        """Return one case per NameServer or broker."""
+    def case(self, context: Context) -> Case | None:
         role = context.servers.get(self.key)
         name = context.broker(self.key)
         by_port = self.key.rpartition(":")[2] in PORTS
         if role is None and name != self.key:
             role = BROKER
         if role not in (NAMESRV, BROKER) and (role is not None or not by_port):
-            return
+            return None
         server_kind = "a NameServer" if role == NAMESRV else "a broker"
         if role is None:
             server_kind = "a NameServer or broker"
@@ -64,9 +59,8 @@ class _Fold(Fold):
         )
         case.details = [f"protocols: {counted_names(self.hows)}"]
         if role is None:
-            case.confidence = Confidence.LIKELY
-            case.reason = "only the port shows what listens there"
-        yield case
+            case.doubt("only the port shows what listens there")
+        return case
 
 
 def _key(row: ConversationRecord) -> str | None:
@@ -108,6 +102,6 @@ RULE = DiagnosisRule(
     connections=_key,
     references=("apache/rocketmq-clients#281", "apache/rocketmq#6015"),
     limits="Browsers and health checks that use HTTP/2 look the same.",
-    needs=frozenset((Need.CONNECTIONS,)),
+    needs={Need.CONNECTIONS},
     lasts=None,
 )

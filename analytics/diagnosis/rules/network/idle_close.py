@@ -19,6 +19,7 @@ from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...context import Context
 from ...keys import by_server
+from ...names import first_of
 from ...need import Need
 from ...outages import named, server_of, subject_at
 from ...problem import (
@@ -104,7 +105,7 @@ class _Fold(Fold):
             f" {'was' if one else 'were'} {'cut' if forgotten else 'closed'} by the server's side",
             subject_at(context, self.key),
         )
-        case.details = [f"clients: {', '.join(sorted(clients)[:5])}"]
+        case.details = [f"clients: {first_of(clients)}"]
         if forgotten:
             case.details.append(
                 "the response to the request was an RST: a firewall, NAT, or load balancer had"
@@ -156,9 +157,9 @@ RULE = DiagnosisRule(
     ),
     grpc=COVERED,
     fold=_Fold,
-    exchanges=(Exchanges(key=by_server, statuses=frozenset((UNANSWERED,))),),
+    exchanges=(Exchanges(key=by_server, statuses={UNANSWERED}),),
     connections=server_of,
     references=("apache/rocketmq#3889", "alibaba/rocketmq#186"),
     limits="A close that affects no request is normal and not reported.",
-    needs=frozenset((Need.CONNECTIONS,)),
+    needs={Need.CONNECTIONS},
 )

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from ...context import Context
+from ...names import times
 from ...need import Need
-from ...outages import LOSSES, HostLosses, Outage, host_of_server, merged
+from ...outages import LOSSES, HostLosses, Outage, host_of_server
 from ...problem import Case, ProblemSeverity, ProblemState, Subject
-from ...refusals import times
 from ...rule import BEHIND_PROXY, DiagnosisRule
+from ...spells import joined
 from .broker_gone import (
     describe,
     doubt_end,
@@ -37,7 +38,7 @@ class _Fold(HostLosses):
 
 
 def _case(address: str, outages: list[Outage], context: Context) -> Case:
-    tally = merged(outages)
+    tally = joined(outage.tally() for outage in outages)
     repetitions = f", and {times(len(outages) - 1)} more" if len(outages) > 1 else ""
     others = sorted(
         other for other, role in context.servers.items() if role == "namesrv" and other != address
@@ -93,5 +94,5 @@ RULE = DiagnosisRule(
         "A NameServer for which only failed connection attempts are captured is not recognized as"
         " one."
     ),
-    needs=frozenset((Need.CONNECTIONS,)),
+    needs={Need.CONNECTIONS},
 )

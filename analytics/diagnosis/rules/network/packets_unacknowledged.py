@@ -18,13 +18,14 @@ from dissectors.rows.conversation_facts import (
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ANSWERED, ExchangeRecord
 
+from ...bounded import state_in
 from ...context import Context
 from ...keys import by_server, response_times
+from ...names import first_of, times
 from ...need import Need
 from ...outages import is_remoting_server, named, server_of, subject_at
 from ...problem import (
     Case,
-    Confidence,
     ProblemSeverity,
     ProblemState,
     Tally,
@@ -33,7 +34,6 @@ from ...problem import (
     duration,
     period,
 )
-from ...refusals import times
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...silences import ResponseTimes
 from ...spells import spells
@@ -112,9 +112,6 @@ class _Fold(Fold):
         self._requests: dict[str, _Sizes] = {}
         self._responses: dict[str, _Sizes] = {}
 
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.add_exchanges((row,))
-
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         self._response_times.add([time for time in response_times(rows) if time is not None])
         host = host_of(rows[0].client_address)
@@ -122,11 +119,9 @@ class _Fold(Fold):
             (self._requests, [row.request_bytes or 0 for row in rows]),
             (self._responses, [row.response_bytes or 0 for row in rows]),
         ):
-            of_host = kept.get(host)
+            of_host = state_in(kept, host, _Sizes, MAX_HOSTS)
             if of_host is None:
-                if len(kept) >= MAX_HOSTS:
-                    continue
-                of_host = kept[host] = _Sizes()
+                continue
             of_host.add(sizes)
 
     def add_connection(self, row: ConversationRecord) -> None:
@@ -168,8 +163,7 @@ class _Fold(Fold):
             f" {longest} s without traffic, although it responds on other connections"
         )
         case.severity = ProblemSeverity.WARNING
-        case.confidence = Confidence.LIKELY
-        case.reason = "the capture does not show which device forgot the connection"
+        case.doubt("the capture does not show which device forgot the connection")
         case.advice = FORGOTTEN_ADVICE
         return case
 
@@ -191,12 +185,11 @@ class _Fold(Fold):
             case.advice = _LARGE_ADVICE
             case.part = "large"
             if len(stalls) == 1:
-                case.confidence = Confidence.LIKELY
-                case.reason = "only one segment was lost"
+                case.doubt("only one segment was lost")
         elif self._answered_meanwhile(stalls):
             case.advice = _PATH_ADVICE
-        clients = sorted({context.client(stalled.row.client_address) for stalled in stalls})
-        case.details = [f"clients: {', '.join(clients[:5])}"]
+        clients = first_of(context.client(stalled.row.client_address) for stalled in stalls)
+        case.details = [f"clients: {clients}"]
         if context.is_proxy(self.key):
             case.details.append("gRPC clients notice a dead connection only by its keepalive")
         if self._answered_meanwhile(stalls):
@@ -293,7 +286,7 @@ RULE = DiagnosisRule(
     ),
     grpc=COVERED,
     fold=_Fold,
-    exchanges=(Exchanges(key=by_server, statuses=frozenset((ANSWERED,)), of_flow=True),),
+    exchanges=(Exchanges(key=by_server, statuses={ANSWERED}, of_flow=True),),
     connections=_key,
     takes_pending=True,
     quiet_ends=False,
@@ -302,6 +295,6 @@ RULE = DiagnosisRule(
         " first retransmission, 200 ms or more after the packet itself. An unused connection shows"
         " nothing."
     ),
-    needs=frozenset((Need.CONNECTIONS,)),
-    consequence_of=frozenset(("broker-gone", "namesrv-gone")),
+    needs={Need.CONNECTIONS},
+    consequence_of={"broker-gone", "namesrv-gone"},
 )

@@ -8,8 +8,9 @@ from typing import Final
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...names import counted_names, listed, only
 from ...problem import Case, ProblemSeverity, Subject, first_line
-from ...refusals import CALL_REFUSALS, Refusals, called, counted_names, listed, only
+from ...refusals import CALL_REFUSALS, Refusals
 from ...rule import COVERED, DiagnosisRule, Exchanges
 
 _CONNECT: Final = "the connection attempt failed"
@@ -49,12 +50,11 @@ class _Fold(Refusals):
     def title(self, context: Context) -> str:
         name = context.broker(self.key)
         broker = f"{name} ({self.key})" if name != self.key else f"broker {name}"
-        groups = f" of {called('group', self.groups)}" if self.groups else ""
         proxies = "proxies" if len(self.brokers) > 1 else "proxy"
         why = "; ".join(sorted(self.named(_REASON)))
         return (
-            f"{proxies} {listed(self.brokers)} did not reach {broker}: {self.what}{groups} failed"
-            f" ({why})"
+            f"{proxies} {listed(self.brokers)} did not reach {broker}: {self.what}{self.of_groups}"
+            f" failed ({why})"
         )
 
     def details(self, context: Context) -> list[str]:
@@ -108,5 +108,5 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(Exchanges(key=_key, responses=CALL_REFUSALS),),
     limits="If a send got no response, it is unknown whether its message was stored.",
-    consequence_of=frozenset(("broker-gone", "broker-hung", "packets-unacknowledged")),
+    consequence_of={"broker-gone", "broker-hung", "packets-unacknowledged"},
 )

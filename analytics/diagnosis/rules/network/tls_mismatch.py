@@ -17,10 +17,10 @@ from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...context import Context
 from ...keys import by_server
+from ...names import Names, counted_names
 from ...need import Need
 from ...outages import is_remoting_server, named, subject_at
 from ...problem import Case, Confidence, Evidence, ProblemSeverity, Tally, connected
-from ...refusals import MAX_NAMED, counted_names
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 
 TLS: Final = "TLS"
@@ -42,8 +42,8 @@ class _Fold(Fold):
         self._not_taken = Tally()
         self._alerts = Tally()
         self._alert_names: Counter[str] = Counter()
-        self._reasons: Counter[str] = Counter()
-        self._hosts: Counter[str] = Counter()
+        self._reasons = Names()
+        self._hosts = Names()
         self._clear: list[ConversationRecord] = []
         self._unanswered: set[tuple[str, int]] = set()
         self._encrypted = 0
@@ -74,9 +74,7 @@ class _Fold(Fold):
                 connected(row, f"{row.client_address} to {row.server_address}: TLS alert {alert}")
             )
             self._alert_names[alert] += 1
-            reason = _reason_of(row, alert)
-            if reason in self._reasons or len(self._reasons) < MAX_NAMED:
-                self._reasons[reason] += 1
+            self._reasons.note(_reason_of(row, alert))
         elif conversation_fact_in(facts, facts_of.TLS_CHOSEN) is not None:
             self._encrypted += 1
             return
@@ -93,9 +91,7 @@ class _Fold(Fold):
             self._not_taken.add(connected(row, what))
         else:
             return
-        host = host_of(row.client_address)
-        if host in self._hosts or len(self._hosts) < MAX_NAMED:
-            self._hosts[host] += 1
+        self._hosts.note(host_of(row.client_address))
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return one case per server and kind of mismatch."""
@@ -118,7 +114,7 @@ class _Fold(Fold):
                 f" {counted_names(self._alert_names)}",
                 subject,
             )
-            case.details = [*clients, *sorted(reason for reason in self._reasons if reason)]
+            case.details = [*clients, *sorted(self._reasons)]
             yield case
         # Responses may be among the missing packets.
         refused = Tally() if context.quality.with_gaps else self._refused_in_the_clear()
@@ -130,8 +126,10 @@ class _Fold(Fold):
                 f" request, and {takes}",
                 subject,
             )
-            case.confidence = Confidence.LIKELY if self._encrypted else Confidence.POSSIBLE
-            case.reason = "the server does not say why it closes"
+            case.doubt(
+                "the server does not say why it closes",
+                Confidence.LIKELY if self._encrypted else Confidence.POSSIBLE,
+            )
             if not self._encrypted:
                 case.details = ["a server with tls.server.mode=enforcing does so"]
             yield case
@@ -220,7 +218,7 @@ RULE = DiagnosisRule(
     ),
     grpc=COVERED,
     fold=_Fold,
-    exchanges=(Exchanges(key=by_server, statuses=frozenset((UNANSWERED,))),),
+    exchanges=(Exchanges(key=by_server, statuses={UNANSWERED}),),
     connections=_key,
     takes_pending=True,
     references=(
@@ -233,6 +231,6 @@ RULE = DiagnosisRule(
         "TLS 1.3 encrypts alerts and certificates after the ServerHello: they are visible only with"
         " --tls-keylog."
     ),
-    needs=frozenset((Need.CONNECTIONS, Need.HANDSHAKES)),
+    needs={Need.CONNECTIONS, Need.HANDSHAKES},
     lasts=None,
 )

@@ -11,9 +11,10 @@ from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 
 from ...context import Context
+from ...names import first_of
 from ...need import Need
-from ...outages import how_it_failed, surely_unanswered
-from ...problem import Case, ProblemSeverity, Subject, Tally, connected
+from ...outages import failed_connects, surely_unanswered
+from ...problem import Case, ProblemSeverity, Subject
 from ...rule import BEHIND_PROXY, DiagnosisRule, Fold
 
 MAX_EVENTS: Final = 4096
@@ -63,16 +64,14 @@ class _Fold(Fold):
             ]
             if not proven:
                 continue
-            tally = Tally()
-            for row in proven:
-                tally.add(connected(row, how_it_failed(row)), last=row.end_time)
+            tally = failed_connects(proven)
             case = tally.case(
                 f"port {port} of {name} cannot be reached, while its port {port + VIP_BELOW} works:"
                 " clients with vipChannelEnabled send there",
                 Subject(broker=name),
             )
-            hosts = sorted({host_of(row.client_address) for row in proven})
-            case.details = [f"failed connection attempts from: {', '.join(hosts[:5])}"]
+            hosts = first_of(host_of(row.client_address) for row in proven)
+            case.details = [f"failed connection attempts from: {hosts}"]
             yield case
 
 
@@ -110,7 +109,7 @@ RULE = DiagnosisRule(
     takes_pending=True,
     references=("apache/rocketmq#568", "apache/rocketmq#1510", "apache/rocketmq#3889"),
     limits="A route, a registration, or a request must name the broker's address.",
-    needs=frozenset((Need.CONNECTIONS, Need.HANDSHAKES)),
-    consequence_of=frozenset(("broker-gone",)),
+    needs={Need.CONNECTIONS, Need.HANDSHAKES},
+    consequence_of={"broker-gone"},
     lasts=None,
 )

@@ -18,17 +18,17 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
+from ...bounded import keep, state_in
 from ...context import BROKER, Context
-from ...keys import WHOLE, Add, Flow, flow_of, whole
+from ...keys import WHOLE, Add, Flow, whole
+from ...names import first_of
 from ...need import Need
-from ...outages import how_it_failed
+from ...outages import failed_connects
 from ...problem import (
     Case,
-    Confidence,
     ProblemSeverity,
     Subject,
     Tally,
-    connected,
     end_of,
     shown,
 )
@@ -93,9 +93,6 @@ class _Fold(Fold):
         self._routed: dict[tuple[AnsweredRoute, str, str], list[tuple[str, str, _Address]]] = {}
         """route, requesting host, and server -> names and addresses in it"""
 
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.adder_of(flow_of(row))((row,))
-
     def adder_of(self, flow: Flow) -> Add:
         """Return the function that adds routes of one topic to one client."""
         client = host_of(flow.client_address)
@@ -122,17 +119,12 @@ class _Fold(Fold):
             self._routed.clear()
         entries = self._routed[route, client, server] = []
         for name, address in route.named:
-            entry = self._named.get(address)
+            entry = state_in(self._named, address, _Address, MAX_ADDRESSES)
             if entry is None:
-                if len(self._named) >= MAX_ADDRESSES:
-                    continue
-                entry = self._named[address] = _Address()
-            if len(entry.clients) < MAX_ADDRESSES:
-                entry.clients.add(client)
-            if len(entry.servers) < MAX_ADDRESSES:
-                entry.servers.add(server)
-            if len(entry.names) < MAX_ADDRESSES:
-                entry.names.add(name)
+                continue
+            keep(entry.clients, client, MAX_ADDRESSES)
+            keep(entry.servers, server, MAX_ADDRESSES)
+            keep(entry.names, name, MAX_ADDRESSES)
             entries.append((name, address, entry))
         return entries
 
@@ -166,9 +158,7 @@ class _Fold(Fold):
                 continue
             if not strange and not _tried_by(failed, entry.clients):
                 continue
-            tally = Tally()
-            for row in failed:
-                tally.add(connected(row, how_it_failed(row)), last=row.end_time)
+            tally = failed_connects(failed)
             tally.merge(_counted_as_none(entry.routes) if failed else entry.routes)
             attempts = counted(len(failed), "connection attempt")
             how = (
@@ -182,17 +172,15 @@ class _Fold(Fold):
                 + f": {how}",
                 Subject(broker=entry.name),
             )
-            case.details = [f"clients that got the route: {', '.join(sorted(entry.clients)[:5])}"]
+            case.details = [f"clients that got the route: {first_of(entry.clients)}"]
             if entry.of_proxy(address):
                 case.advice = _PROXY_ADVICE
             elif entry.perhaps_of_proxy(address):
                 case.advice = f"{_ADVICE} If a proxy gave the route: {_PROXY_ADVICE}"
             if not failed:
-                case.confidence = Confidence.LIKELY
-                case.reason = "a client on the broker's own host could use that address"
+                case.doubt("a client on the broker's own host could use that address")
             elif not strange:
-                case.confidence = Confidence.LIKELY
-                case.reason = "the broker may have been down all the time"
+                case.doubt("the broker may have been down all the time")
             yield case
 
     def _translated(self, context: Context) -> bool:
@@ -229,13 +217,12 @@ def _unresolved(address: str, entry: _Address) -> Case:
         Subject(broker=entry.name),
     )
     case.severity = ProblemSeverity.WARNING
-    case.confidence = Confidence.LIKELY
-    case.reason = "a client may have had no reason to connect, or connected outside the capture"
+    case.doubt("a client may have had no reason to connect, or connected outside the capture")
     case.advice = (
         f"Check that each client resolves {host} (DNS, /etc/hosts), or set brokerIP1 in broker.conf"
         " to an IP address that clients can reach, and restart the broker."
     )
-    case.details = [f"clients that got the route: {', '.join(sorted(entry.clients)[:5])}"]
+    case.details = [f"clients that got the route: {first_of(entry.clients)}"]
     return case
 
 
@@ -313,8 +300,8 @@ RULE = DiagnosisRule(
     exchanges=(
         Exchanges(
             key=whole,
-            requests=frozenset((int(RequestCode.GET_ROUTEINFO_BY_TOPIC),)),
-            responses=frozenset((int(ResponseCode.SUCCESS),)),
+            requests={RequestCode.GET_ROUTEINFO_BY_TOPIC},
+            responses={ResponseCode.SUCCESS},
             of_flow=True,
         ),
     ),
@@ -337,6 +324,6 @@ RULE = DiagnosisRule(
         " clients use broker addresses that no route names (behind NAT, or in anonymized captures),"
         " an address without a captured connect is not reported."
     ),
-    needs=frozenset((Need.ROUTES, Need.CONNECTIONS)),
+    needs={Need.ROUTES, Need.CONNECTIONS},
     lasts=None,
 )

@@ -14,12 +14,13 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.outcome import RECEIVE_CALLS, SEND_CALLS
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import keep, state_in
 from ...context import Context
 from ...keys import WHOLE
+from ...names import listed
 from ...need import Need
-from ...outages import how_it_failed, surely_unanswered
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, connected, shown
-from ...refusals import listed
+from ...outages import failed_connects, surely_unanswered
+from ...problem import Case, ProblemSeverity, Subject, Tally, shown
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from .wrong_broker_address import is_ip
 
@@ -66,26 +67,22 @@ class _Fold(Fold):
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if row.request_name in _NEXT:
-            if len(self._going_on) < MAX_ADDRESSES:
-                self._going_on.add(host_of(row.client_address))
+            keep(self._going_on, host_of(row.client_address), MAX_ADDRESSES)
             return
         for address in facts_in(row.facts, ENDPOINT):
-            entry = self._named.get(address)
+            entry = state_in(self._named, address, _Address, MAX_ADDRESSES)
             if entry is None:
-                if len(self._named) >= MAX_ADDRESSES:
-                    return
-                entry = self._named[address] = _Address()
+                return
             entry.add(row, address)
 
     def add_connection(self, row: ConversationRecord) -> None:
         if _failed(row):
-            failed = self._failed.get(row.server_address)
+            failed = state_in(self._failed, row.server_address, list, MAX_ADDRESSES)
             if failed is None:
-                if len(self._failed) >= MAX_ADDRESSES:
-                    return
-                failed = self._failed[row.server_address] = []
+                return
             failed.append(row)
             if len(failed) > MAX_FAILED:
+                # The earliest stay, whatever the order of rows.
                 failed.sort(key=lambda item: (item.start_time, item.capture, item.conversation))
                 failed.pop()
         elif len(self._reached) < MAX_ADDRESSES:
@@ -111,9 +108,7 @@ class _Fold(Fold):
 
 
 def _case(address: str, entry: _Address, failed: list[ConversationRecord]) -> Case:
-    tally = Tally()
-    for row in failed:
-        tally.add(connected(row, how_it_failed(row)), last=row.end_time)
+    tally = failed_connects(failed)
     for evidence in entry.routes.evidence:
         tally.add(evidence, count=0)
     tries = f"{counted(len(failed), 'connection attempt')} to it failed, none succeeded"
@@ -142,8 +137,7 @@ def _unresolved(address: str, entry: _Address) -> Case:
         f"Check that each client resolves {host_of(address)} (DNS, /etc/hosts), or set"
         " localServeAddr in rmq-proxy.json to an address that clients can reach."
     )
-    case.confidence = Confidence.LIKELY
-    case.reason = "a client may have needed only the route, or continued outside the capture"
+    case.doubt("a client may have needed only the route, or continued outside the capture")
     return case
 
 
@@ -195,7 +189,7 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=_key, responses=frozenset((OK,)), with_facts=True),
+        Exchanges(key=_key, responses={OK}, with_facts=True),
         Exchanges(key=_next_key, with_facts=True),
     ),
     connections=lambda row: WHOLE if _failed(row) or row.server_bytes else None,
@@ -207,6 +201,6 @@ RULE = DiagnosisRule(
         "itboon/rocketmq-helm#31",
     ),
     limits="A connect to a loopback address never reaches the network, so it is not captured.",
-    needs=frozenset((Need.CONNECTIONS,)),
+    needs={Need.CONNECTIONS},
     lasts=None,
 )

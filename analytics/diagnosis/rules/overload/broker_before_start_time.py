@@ -7,9 +7,10 @@ from typing import Final
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
+from ...names import listed
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...refusals import listed, refused_with
+from ...refusals import refused_with
 from ...rule import COVERED, DiagnosisRule
 from .refusing_broker import RefusingBroker
 
@@ -46,5 +47,5 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=refused_with(MARK, codes=(ResponseCode.SYSTEM_ERROR,)),
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
 )

@@ -66,5 +66,5 @@ RULE = DiagnosisRule(
         "apache/rocketmq#8451",
     ),
     limits="The response does not say which of the three reasons applies.",
-    consequence_of=frozenset(("page-cache-busy",)),
+    consequence_of={"page-cache-busy"},
 )

@@ -9,9 +9,10 @@ from dissectors.remoting.codes import ResponseCode
 
 from ...context import Context
 from ...keys import by_group, with_remark
+from ...names import listed
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, listed
+from ...refusals import Refusals
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges
 
 MARK: Final = "reading cold data"
@@ -51,9 +52,9 @@ RULE = DiagnosisRule(
         Exchanges(
             key=with_remark(MARK, key=by_group),
             requests=FETCHES,
-            responses=frozenset((int(ResponseCode.SYSTEM_BUSY),)),
+            responses={ResponseCode.SYSTEM_BUSY},
         ),
     ),
-    needs=frozenset((Need.PULLS,)),
-    consequence_of=frozenset(("consumer-lag",)),
+    needs={Need.PULLS},
+    consequence_of={"consumer-lag"},
 )

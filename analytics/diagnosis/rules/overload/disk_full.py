@@ -6,14 +6,13 @@ import re
 from typing import Final
 
 from dissectors.foreign import real_of
-from dissectors.quantities import counted
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity
-from ...refusals import refused_with, times
+from ...problem import Case, ProblemSeverity
+from ...refusals import refused_with
 from ...rule import COVERED, DiagnosisRule
 from .refusing_broker import RefusingBroker
 
@@ -51,10 +50,7 @@ class _Fold(RefusingBroker):
         return f"its disk is full{shares}"
 
     def details(self, context: Context) -> list[str]:
-        lines = super().details(context)
-        messages, most = self.sent_again(context)
-        if messages:
-            lines.append(f"{counted(messages, 'message')} refused up to {times(most)}")
+        lines = [*super().details(context), *self.again_lines(context)]
         for topic in sorted(self.topics):
             if others := _others(context, topic, context.broker(self.key)):
                 lines.append(f"sends of {topic} can go to {others}")
@@ -62,8 +58,7 @@ class _Fold(RefusingBroker):
 
     def judge(self, case: Case, context: Context) -> None:
         if self.fullest is not None and self.fullest < STOPS_AT:
-            case.confidence = Confidence.LIKELY
-            case.reason = (
+            case.doubt(
                 f"the remark says that {self.fullest} % are in use: the limit is set below"
                 f" {STOPS_AT} %, or the store cannot write for another reason (a slave, a store"
                 " that was shut down, an error of the disk)"
@@ -125,5 +120,5 @@ RULE = DiagnosisRule(
         "Only the percentages in the remark distinguish a full disk from a store that was shut"
         " down."
     ),
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
 )

@@ -49,5 +49,5 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=refused_with(*MARKS, codes=(ResponseCode.SYSTEM_ERROR,)),
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
 )

@@ -38,5 +38,5 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=refused_with(MARK, codes=(ResponseCode.SYSTEM_BUSY,)),
     references=("apache/rocketmq#2709",),
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
 )

@@ -43,6 +43,6 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=refused_with(MARK, codes=_CODES),
     references=("apache/rocketmq#1285", "apache/rocketmq-externals#308"),
-    needs=frozenset((Need.SENDS,)),
-    consequence_of=frozenset(("page-cache-busy",)),
+    needs={Need.SENDS},
+    consequence_of={"page-cache-busy"},
 )

@@ -14,8 +14,9 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import WHOLE, Add, Flow, response_times
+from ...names import by_client, counted_names
 from ...problem import ProblemSeverity
-from ...refusals import by_client, counted_names, refused_with
+from ...refusals import refused_with
 from ...rule import COVERED, DiagnosisRule, Exchanges
 from ...spells import HOUR
 from .refusing_broker import RefusingBroker
@@ -37,15 +38,16 @@ class _Fold(RefusingBroker):
             self._count_sends((row,))
 
     def adder_of(self, flow: Flow) -> Add:
-        refused = flow.response_code == ResponseCode.SYSTEM_BUSY
-        return self.add_exchanges if refused else self._count_sends
+        return self._count_sends  # a refusal has no flow: its remark decides
 
     def _count_sends(self, rows: Sequence[ExchangeRecord]) -> None:
         """Count sends of one client to one broker."""
         times = response_times(rows)
         ends = [time for time in times if time]
+        # A send without a response counts at the time of its request, as in `end_of`.
         if len(ends) < len(rows):
             ends = [row.response_time or row.request_time or 0 for row in rows]
+        # Parts are whole hours: all sends of one hour belong to one part.
         if min(ends) // HOUR == max(ends) // HOUR:
             hours = {0: rows}
         else:

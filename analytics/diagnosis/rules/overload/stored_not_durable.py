@@ -14,9 +14,10 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...impact import Impact
 from ...keys import whole
+from ...names import counted_names
 from ...need import Need
 from ...problem import Case, ProblemSeverity
-from ...refusals import Refusals, counted_names, whole_of_sends
+from ...refusals import Refusals, whole_of_sends
 from ...rule import COVERED, DiagnosisRule, Exchanges
 
 _DISK: Final = int(ResponseCode.FLUSH_DISK_TIMEOUT)
@@ -116,7 +117,7 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests=SENDS, responses=frozenset((_DISK, _NO_SLAVE, _SLAVE))),
+        Exchanges(key=whole, requests=SENDS, responses={_DISK, _NO_SLAVE, _SLAVE}),
         Exchanges(key=whole_of_sends, responses=frozenset(_BY_CALL)),
     ),
     references=(
@@ -127,6 +128,6 @@ RULE = DiagnosisRule(
         "apache/rocketmq#5657",
         "alibaba/rocketmq#246",
     ),
-    needs=frozenset((Need.SENDS,)),
-    consequence_of=frozenset(("broker-gone", "broker-hung", "packets-unacknowledged")),
+    needs={Need.SENDS},
+    consequence_of={"broker-gone", "broker-hung", "packets-unacknowledged"},
 )

@@ -7,8 +7,9 @@ from typing import Final
 from dissectors.remoting.codes import ResponseCode
 
 from ...context import Context
+from ...names import counted_names
 from ...problem import ProblemSeverity
-from ...refusals import counted_names, refused_with
+from ...refusals import refused_with
 from ...rule import COVERED, DiagnosisRule
 from .refusing_broker import RefusingBroker
 

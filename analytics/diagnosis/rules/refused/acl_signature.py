@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from dissectors.endpoint import host_of
-from dissectors.quantities import counted
 from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.group_names import INNER_PRODUCER
 from dissectors.remoting.row_facts.names import ACCOUNT, fact_in
@@ -16,8 +15,9 @@ from dissectors.remoting.topic_names import PROXY_HEARTBEATS
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import PROXY, Context
+from ...names import counted_names, listed, only, subject_of
 from ...problem import Case, ProblemSeverity, Subject, first_line
-from ...refusals import Refusals, counted_names, listed, only, subject_of, times
+from ...refusals import Refusals
 from ...rule import COVERED, DiagnosisRule, Exchanges
 
 _CODES: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.NO_PERMISSION)))
@@ -48,6 +48,7 @@ _PROXY_ADVICE: Final = (
     " brokers know, with rights for all topics and groups) in rmq-proxy.json: the proxy itself is"
     " refused, not one of its clients."
 )
+# The first match counts: the last pattern fits many of these remarks.
 _REASONS: Final = (
     _Reason(
         "signature",
@@ -159,14 +160,12 @@ class _Fold(Refusals):
         return f"{servers} refused {self.what} of {refused_clients}: {self._why()}"
 
     def details(self, context: Context) -> list[str]:
-        lines = [*super().details(context), f"requests: {counted_names(self.requests)}"]
-        messages, most = self.sent_again(context)
-        if messages:
-            lines.append(
-                f"{counted(messages, 'message')} sent up to {times(most)}, and refused each time:"
-                " retries are pointless"
-            )
-        return lines
+        pointless = ", and refused each time: retries are pointless"
+        return [
+            *super().details(context),
+            f"requests: {counted_names(self.requests)}",
+            *self.again_lines(context, "sent", pointless),
+        ]
 
     def judge(self, case: Case, context: Context) -> None:
         found = self._reason()

@@ -15,9 +15,10 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...keys import by_topic, with_remark
 from ...messages import ObservedMessage
+from ...names import listed, only
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown
-from ...refusals import Refusals, listed, only
+from ...refusals import Refusals
 from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges
 
 MARK: Final = "request queueId["
@@ -170,15 +171,13 @@ RULE = DiagnosisRule(
     exchanges=(Exchanges(key=with_remark(MARK, key=by_topic), requests=SENDS, responses=_CODES),),
     messages=lambda message: message.attempts[0].send.topic or "" if stale_rows(message) else None,
     references=("apache/rocketmq#1497",),
-    needs=frozenset((Need.SENDS,)),
-    consequence_of=frozenset(
-        (
-            "send-timeout",
-            "broker-gone",
-            "broker-hung",
-            "broker-name-twice",
-            "packets-unacknowledged",
-            "queues-reduced",
-        )
-    ),
+    needs={Need.SENDS},
+    consequence_of={
+        "send-timeout",
+        "broker-gone",
+        "broker-hung",
+        "broker-name-twice",
+        "packets-unacknowledged",
+        "queues-reduced",
+    },
 )

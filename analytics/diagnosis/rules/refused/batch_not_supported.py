@@ -74,9 +74,7 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(
         Exchanges(
-            key=_key,
-            requests=frozenset((int(RequestCode.SEND_BATCH_MESSAGE),)),
-            responses=frozenset((_UNKNOWN, _REFUSED)),
+            key=_key, requests={RequestCode.SEND_BATCH_MESSAGE}, responses={_UNKNOWN, _REFUSED}
         ),
     ),
     references=(
@@ -86,6 +84,6 @@ RULE = DiagnosisRule(
         "apache/rocketmq-spring#425",
         "alibaba/canal#3304",
     ),
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     lasts=None,
 )

@@ -9,15 +9,9 @@ from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...names import listed
 from ...problem import ProblemSeverity
-from ...refusals import (
-    CALL_REFUSALS,
-    Refusals,
-    called,
-    counted_names,
-    listed,
-    whole_of_sends,
-)
+from ...refusals import CALL_REFUSALS, Refusals, whole_of_sends
 from ...rule import COVERED, DiagnosisRule, Exchanges
 from .required_field_missing import missing_fields
 
@@ -33,7 +27,6 @@ _MEANT: Final = (
     "RemotingCommandException",
 )
 """exceptions that a server throws to refuse a request; the message is the reason"""
-_VERSION: Final = "version"
 _CLASS: Final = "class"
 _REMARK: Final = "remark"
 _LONGEST: Final = 400
@@ -49,22 +42,17 @@ class _Fold(Refusals):
         remark = " ".join((row.remark or "").split())
         self.note_name(_REMARK, remark[:_LONGEST])
         self.note_name(_CLASS, thrown(row.remark))
-        if row.version_name:
-            self.note_name(_VERSION, f"{row.language} {row.version_name}")
+        self.note_version(row)
 
     def title(self, context: Context) -> str:
-        groups = f" of {called('group', self.groups)}" if self.groups else ""
         error = listed(name.rpartition(".")[2] for name in self.named(_CLASS))
         return (
-            f"{context.refuser(min(self.brokers))} failed on {self.what}{groups} with an internal"
-            f" error ({error})"
+            f"{context.refuser(min(self.brokers))} failed on {self.what}{self.of_groups} with an"
+            f" internal error ({error})"
         )
 
     def details(self, context: Context) -> list[str]:
-        lines = [f"response: {min(self.named(_REMARK), default='')}", *super().details(context)]
-        if versions := self.named(_VERSION):
-            lines.append(f"client versions: {counted_names(versions)}")
-        return lines
+        return [f"response: {min(self.named(_REMARK), default='')}", *super().details(context)]
 
 
 def thrown(remark: str | None) -> str | None:
@@ -109,7 +97,7 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=_key, responses=frozenset((int(ResponseCode.SYSTEM_ERROR),))),
+        Exchanges(key=_key, responses={ResponseCode.SYSTEM_ERROR}),
         Exchanges(key=_key_of_call, responses=CALL_REFUSALS),
     ),
     limits=(

@@ -8,8 +8,9 @@ from dissectors.rows.outcome import is_call
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...names import only
 from ...problem import Case, ProblemSeverity, Subject
-from ...refusals import CALL_REFUSALS, only
+from ...refusals import CALL_REFUSALS
 from ...rule import COVERED, DiagnosisRule, Exchanges
 from .refused_otherwise import CALLS, RefusedOtherwise, key_of_other
 
@@ -131,29 +132,27 @@ RULE = DiagnosisRule(
     limits=(
         "Responses that another rule covers are left to that rule, even if it reports no problem."
     ),
-    consequence_of=frozenset(
-        (
-            "broker-gone",
-            "broker-hung",
-            "broker-rejects-request",
-            "disk-full",
-            "group-missing",
-            "isr-not-enough",
-            "mapped-file-failed",
-            "namesrv-gone",
-            "no-permission",
-            "no-route",
-            "not-leader-for-queue",
-            "oversize-message",
-            "page-cache-busy",
-            "page-cache-synchronized",
-            "proxy-cannot-reach-broker",
-            "refused-otherwise",
-            "send-queue-timeout",
-            "sql92-unsupported",
-            "thread-pool-overload",
-            "timer-illegal",
-            "topic-missing-on-broker",
-        )
-    ),
+    consequence_of={
+        "broker-gone",
+        "broker-hung",
+        "broker-rejects-request",
+        "disk-full",
+        "group-missing",
+        "isr-not-enough",
+        "mapped-file-failed",
+        "namesrv-gone",
+        "no-permission",
+        "no-route",
+        "not-leader-for-queue",
+        "oversize-message",
+        "page-cache-busy",
+        "page-cache-synchronized",
+        "proxy-cannot-reach-broker",
+        "refused-otherwise",
+        "send-queue-timeout",
+        "sql92-unsupported",
+        "thread-pool-overload",
+        "timer-illegal",
+        "topic-missing-on-broker",
+    },
 )

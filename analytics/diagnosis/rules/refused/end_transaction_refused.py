@@ -11,9 +11,10 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import whole
+from ...names import counted_names, listed
 from ...need import Need
 from ...problem import ProblemSeverity, first_line
-from ...refusals import CALL_REFUSALS, Refusals, called, counted_names, listed
+from ...refusals import CALL_REFUSALS, Refusals
 from ...rule import COVERED, DiagnosisRule, Exchanges
 from .acl_signature import reason_of
 
@@ -44,9 +45,8 @@ class _Fold(Refusals):
 
     def title(self, context: Context) -> str:
         broker = context.server(self.key)
-        groups = f" of {called('group', self.groups)}" if self.groups else ""
         transactions = counted(self.tally.count, "transaction")
-        return f"{broker} refused to end {transactions}{groups}: {listed(self.named(_WHY))}"
+        return f"{broker} refused to end {transactions}{self.of_groups}: {listed(self.named(_WHY))}"
 
     def details(self, context: Context) -> list[str]:
         lines = super().details(context)
@@ -95,12 +95,10 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(
-            key=_key, requests=frozenset((int(RequestCode.END_TRANSACTION),)), responses=_CODES
-        ),
+        Exchanges(key=_key, requests={RequestCode.END_TRANSACTION}, responses=_CODES),
         Exchanges(key=_key_of_call, responses=CALL_REFUSALS),
     ),
     references=("apache/rocketmq#1517",),
     limits="Java producers and proxies end transactions oneway, so a refusal has no response.",
-    needs=frozenset((Need.TRANSACTIONS,)),
+    needs={Need.TRANSACTIONS},
 )

@@ -13,22 +13,21 @@ from dissectors.remoting.row_facts.names import CLIENT_TYPE, fact_in
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...context import PROXY, Context
+from ...names import listed, only
 from ...problem import Case, ProblemSeverity, Subject
-from ...refusals import Refusals, listed, only
+from ...refusals import Refusals
 from ...rule import COVERED, DiagnosisRule, Exchanges
 
 _REQUESTS: Final = (
     FETCHES
     | SENDS
-    | frozenset(
-        (
-            int(RequestCode.CONSUMER_SEND_MSG_BACK),
-            int(RequestCode.UPDATE_CONSUMER_OFFSET),
-            int(RequestCode.NOTIFICATION),
-            int(RequestCode.PEEK_MESSAGE),
-            int(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG),
-        )
-    )
+    | {
+        RequestCode.CONSUMER_SEND_MSG_BACK,
+        RequestCode.UPDATE_CONSUMER_OFFSET,
+        RequestCode.NOTIFICATION,
+        RequestCode.PEEK_MESSAGE,
+        RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG,
+    }
 )
 """requests of consumers, and of a proxy for them; administrators see the response themselves"""
 _NAMED: Final = re.compile(
@@ -119,12 +118,10 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(
         Exchanges(
-            key=_group,
-            requests=_REQUESTS,
-            responses=frozenset((int(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST),)),
+            key=_group, requests=_REQUESTS, responses={ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST}
         ),
-        Exchanges(key=_group, responses=frozenset((CODES["CONSUMER_GROUP_NOT_FOUND"],))),
-        Exchanges(key=_registered, statuses=frozenset((UNANSWERED,)), with_facts=True),
+        Exchanges(key=_group, responses={CODES["CONSUMER_GROUP_NOT_FOUND"]}),
+        Exchanges(key=_registered, statuses={UNANSWERED}, with_facts=True),
     ),
     lasts=None,
 )

@@ -12,12 +12,14 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.names import RESPELLED, facts_in
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import keep
 from ...context import Context
 from ...keys import WHOLE, Add, Flow, whole
+from ...names import Names, counted_names, listed, only
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked
-from ...refusals import MAX_NAMED, counted_names, listed, only
 from ...rule import DiagnosisRule, Exchanges, Fold
+from ...spells import joined
 
 MAX_CLIENTS: Final = 4_096
 _BEAT: Final = int(RequestCode.HEART_BEAT)
@@ -38,16 +40,13 @@ class _Fold(Fold):
         super().__init__(key)
         self._beats: dict[tuple[str, str], Tally] = {}
         """client and broker (`address:port` each) -> its heartbeats"""
-        self._names: Counter[str] = Counter()
+        self._names = Names()
         self._groups: dict[tuple[str, str], str] = {}
         self._served: set[tuple[str, str]] = set()
         self._refused: Counter[tuple[str, str]] = Counter()
 
     def adder_of(self, flow: Flow) -> Add:
         return self._add_beats if flow.request_code == _BEAT else self._add_pulls
-
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        (self._add_beats if row.request_code == _BEAT else self._add_pulls)((row,))
 
     def _add_beats(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:
@@ -59,15 +58,13 @@ class _Fold(Fold):
             beats.add(asked(row, f"HEART_BEAT with {', '.join(names)}"))
             self._groups[place] = max(self._groups.get(place, ""), row.group or "")
             for name in names:
-                if name in self._names or len(self._names) < MAX_NAMED:
-                    self._names[name] += 1
+                self._names.note(name)
 
     def _add_pulls(self, rows: Sequence[ExchangeRecord]) -> None:
         row = rows[0]
         place = row.client_address, row.server_address
         if row.response_code in _SERVED:
-            if len(self._served) < MAX_CLIENTS:
-                self._served.add(place)
+            keep(self._served, place, MAX_CLIENTS)
         elif place in self._refused or len(self._refused) < MAX_CLIENTS:
             self._refused[place] += len(rows)
 
@@ -80,9 +77,7 @@ class _Fold(Fold):
             yield self._case(broker, places, context)
 
     def _case(self, broker: str, places: list[tuple[str, str]], context: Context) -> Case:
-        tally = Tally()
-        for place in places:
-            tally.merge(self._beats[place])
+        tally = joined(self._beats[place] for place in places)
         refused = sum(self._refused[place] for place in places)
         clients = {context.client(client) for client, _ in places}
         follows = f"; it refused {counted(refused, 'pull')}" if refused else ""
@@ -99,8 +94,10 @@ class _Fold(Fold):
         case.details = [f"members: {counted_names(self._names)}"]
         if not refused:
             case.severity = ProblemSeverity.WARNING
-            case.confidence = Confidence.POSSIBLE
-            case.reason = "brokers through 5.3 read any spelling; the broker's version is not known"
+            case.doubt(
+                "brokers through 5.3 read any spelling; the broker's version is not known",
+                Confidence.POSSIBLE,
+            )
         return case
 
 
@@ -134,16 +131,16 @@ RULE = DiagnosisRule(
     grpc="Heartbeats of gRPC are not JSON.",
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests=frozenset((_BEAT,)), with_facts=True, of_flow=True),
+        Exchanges(key=whole, requests={_BEAT}, with_facts=True, of_flow=True),
         Exchanges(key=whole, requests=FETCHES, responses=_SERVED, of_flow=True),
         Exchanges(
             key=lambda row: WHOLE if row.request_code in FETCHES else None,
             requests=FETCHES,
-            responses=frozenset((_UNKNOWN_GROUP,)),
+            responses={_UNKNOWN_GROUP},
             of_flow=True,
         ),
     ),
     limits="If a producer's heartbeat is ignored, a capture shows no consequence.",
-    needs=frozenset((Need.HEARTBEATS,)),
+    needs={Need.HEARTBEATS},
     lasts=None,
 )

@@ -13,7 +13,8 @@ from dissectors.remoting.row_facts.names import MAX_FACTS
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import Add, Flow, flow_of, whole
+from ...keys import Add, Flow, whole
+from ...names import listed, only
 from ...need import Need
 from ...problem import (
     Case,
@@ -29,7 +30,6 @@ from ...problem import (
     end_of,
     shown,
 )
-from ...refusals import listed, only
 from ...rule import DiagnosisRule, Exchanges, Fold
 
 LEAST: Final = 2
@@ -62,9 +62,6 @@ class _Fold(Fold):
 
     def adder_of(self, flow: Flow) -> Add:
         return self._add_beats if flow.request_code == _BEAT else self._add_pulls
-
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.adder_of(flow_of(row))((row,))
 
     def _has_room(self) -> bool:
         self._rows += 1
@@ -159,13 +156,13 @@ RULE = DiagnosisRule(
     grpc="gRPC clients have no such heartbeats: their proxy keeps the subscriptions.",
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests=frozenset((_BEAT,)), with_facts=True, of_flow=True),
-        Exchanges(key=whole, requests=FETCHES, responses=frozenset((_UNKNOWN,)), of_flow=True),
+        Exchanges(key=whole, requests={_BEAT}, with_facts=True, of_flow=True),
+        Exchanges(key=whole, requests=FETCHES, responses={_UNKNOWN}, of_flow=True),
     ),
     limits=(
         "If the first heartbeats of a connection were not captured, the rule uses the captured"
         " ones."
     ),
-    needs=frozenset((Need.HEARTBEATS,)),
-    consequence_of=frozenset(("broker-gone", "no-master")),
+    needs={Need.HEARTBEATS},
+    consequence_of={"broker-gone", "no-master"},
 )

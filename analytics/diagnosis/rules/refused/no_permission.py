@@ -10,9 +10,10 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.routes import RoutedBroker
 from dissectors.rows.record import ExchangeRecord
 
-from ...answered_routes import answered_route
+from ...answered_routes import READ, WRITE, answered_route
 from ...context import Context
 from ...keys import whole
+from ...names import listed, only
 from ...problem import (
     MOST_EVIDENCE,
     Case,
@@ -24,15 +25,11 @@ from ...problem import (
     shown,
     time_of,
 )
-from ...refusals import CALL_REFUSALS, Refusals, listed, only, times, whole_of_sends
+from ...refusals import CALL_REFUSALS, Refusals, whole_of_sends
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 from .acl_signature import reason_of
 
-READ: Final = 4
-"""PermName.PERM_READ"""
-WRITE: Final = 2
-"""PermName.PERM_WRITE"""
 MAX_ROUTED: Final = 10_000
 """maximum brokers of topics that are kept"""
 _SENDING: Final = "sending"
@@ -87,11 +84,7 @@ class _Refused(Refusals):
         self.note_name("kind", kind_of(row.remark))
 
     def details(self, context: Context) -> list[str]:
-        lines = super().details(context)
-        messages, most = self.sent_again(context)
-        if messages:
-            lines.append(f"{counted(messages, 'message')} refused up to {times(most)}")
-        return lines
+        return [*super().details(context), *self.again_lines(context)]
 
 
 class _Fold(Fold):
@@ -152,6 +145,7 @@ class _Fold(Fold):
         )
         again = self._again(broker, topics, tally.last)
         case.details = [f"topics: {listed(topics)}", *again]
+        # Closed after an administrator's change: probably on purpose.
         wanted = all(self.changed.get(topic, tally.first) < tally.first for topic in topics)
         if wanted:
             case.details.append(
@@ -277,18 +271,10 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=_refused, responses=frozenset((int(ResponseCode.NO_PERMISSION),))),
+        Exchanges(key=_refused, responses={ResponseCode.NO_PERMISSION}),
         Exchanges(key=_refused_call, responses=CALL_REFUSALS),
-        Exchanges(
-            key=_route,
-            requests=frozenset((ROUTE,)),
-            responses=frozenset((int(ResponseCode.SUCCESS),)),
-        ),
-        Exchanges(
-            key=whole,
-            requests=frozenset((CHANGE,)),
-            responses=frozenset((int(ResponseCode.SUCCESS),)),
-        ),
+        Exchanges(key=_route, requests={ROUTE}, responses={ResponseCode.SUCCESS}),
+        Exchanges(key=whole, requests={CHANGE}, responses={ResponseCode.SUCCESS}),
     ),
     references=(
         "apache/rocketmq#4109",
@@ -296,6 +282,6 @@ RULE = DiagnosisRule(
         "apache/rocketmq#7149",
         "apache/rocketmq#6466",
     ),
-    consequence_of=frozenset(("no-master",)),
+    consequence_of={"no-master"},
     lasts=None,
 )

@@ -6,8 +6,9 @@ from dissectors.remoting.codes import ResponseCode
 
 from ...context import Context
 from ...keys import by_topic
+from ...names import listed, only
 from ...problem import ProblemSeverity, Subject
-from ...refusals import Refusals, listed, only
+from ...refusals import Refusals
 from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges
 
 
@@ -43,7 +44,5 @@ RULE = DiagnosisRule(
     ),
     grpc=PROXY_CHOOSES,
     fold=_Fold,
-    exchanges=(
-        Exchanges(key=by_topic, responses=frozenset((int(ResponseCode.NOT_LEADER_FOR_QUEUE),))),
-    ),
+    exchanges=(Exchanges(key=by_topic, responses={ResponseCode.NOT_LEADER_FOR_QUEUE}),),
 )

@@ -16,14 +16,12 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...keys import whole
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity
+from ...problem import Case, ProblemSeverity
 from ...refusals import CALL_REFUSALS, Refusals, whole_of_sends
 from ...rule import COVERED, DiagnosisRule, Exchanges
 
 LONGEST_PROPERTIES: Final = 32767
 """Short.MAX_VALUE: CommitLog, MessageExtEncoder"""
-DEFAULT_LIMIT: Final = 4 * 1024 * 1024
-"""maxMessageSize: MessageStoreConfig"""
 LONGEST_TOPIC: Final = 127
 """Byte.MAX_VALUE: TopicValidator, SendMessageProcessor"""
 _MARKS: Final = (
@@ -94,8 +92,7 @@ class _Fold(Refusals):
 
     def judge(self, case: Case, context: Context) -> None:
         if set(self.named(_KIND)) == {_UNKNOWN}:
-            case.confidence = Confidence.LIKELY
-            case.reason = (
+            case.doubt(
                 "neither body nor properties are over the limit as far as the packets say"
                 if _LIMIT_STATED in self.figures
                 else "the broker does not report its maxMessageSize: the 128k in remarks of older"
@@ -174,6 +171,6 @@ RULE = DiagnosisRule(
         "alibaba/canal#3845",
         "alibaba/canal#1617",
     ),
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     lasts=None,
 )

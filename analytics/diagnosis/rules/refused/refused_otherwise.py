@@ -12,8 +12,9 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import joined_key
-from ...problem import Case, Confidence, ProblemSeverity, first_line
-from ...refusals import Refusals, called, counted_names, listed
+from ...names import listed
+from ...problem import Case, ProblemSeverity, first_line
+from ...refusals import Refusals
 from ...registry import rules
 from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
 
@@ -23,33 +24,29 @@ CALLS: Final = "call-refused"
 _REQUESTS: Final = (
     SENDS
     | FETCHES
-    | frozenset(
-        (
-            RequestCode.HEART_BEAT,
-            RequestCode.UPDATE_CONSUMER_OFFSET,
-            RequestCode.CONSUMER_SEND_MSG_BACK,
-            RequestCode.LOCK_BATCH_MQ,
-            RequestCode.END_TRANSACTION,
-            RequestCode.ACK_MESSAGE,
-            RequestCode.BATCH_ACK_MESSAGE,
-            RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
-            RequestCode.RECALL_MESSAGE,
-        )
-    )
+    | {
+        RequestCode.HEART_BEAT,
+        RequestCode.UPDATE_CONSUMER_OFFSET,
+        RequestCode.CONSUMER_SEND_MSG_BACK,
+        RequestCode.LOCK_BATCH_MQ,
+        RequestCode.END_TRANSACTION,
+        RequestCode.ACK_MESSAGE,
+        RequestCode.BATCH_ACK_MESSAGE,
+        RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+        RequestCode.RECALL_MESSAGE,
+    }
 )
 """regular requests of clients; administrators see the response themselves"""
-_NO_REFUSALS: Final = STORED | frozenset(
-    (
-        ResponseCode.PULL_NOT_FOUND,
-        ResponseCode.PULL_RETRY_IMMEDIATELY,
-        ResponseCode.PULL_OFFSET_MOVED,
-        ResponseCode.SUBSCRIPTION_NOT_EXIST,
-        ResponseCode.SUBSCRIPTION_NOT_LATEST,
-        ResponseCode.NO_MESSAGE,
-        ResponseCode.POLLING_FULL,
-        ResponseCode.POLLING_TIMEOUT,
-    )
-)
+_NO_REFUSALS: Final = STORED | {
+    ResponseCode.PULL_NOT_FOUND,
+    ResponseCode.PULL_RETRY_IMMEDIATELY,
+    ResponseCode.PULL_OFFSET_MOVED,
+    ResponseCode.SUBSCRIPTION_NOT_EXIST,
+    ResponseCode.SUBSCRIPTION_NOT_LATEST,
+    ResponseCode.NO_MESSAGE,
+    ResponseCode.POLLING_FULL,
+    ResponseCode.POLLING_TIMEOUT,
+}
 """responses that only report a state"""
 LARGEST: Final = 10_000
 """upper bound of response codes"""
@@ -58,7 +55,6 @@ _NUMBER: Final = re.compile(r"\d+")
 MAX_REMARK: Final = 80
 _FIELD: Final = "Request doesn't have field bname"
 """A proxy takes the broker name from the request; clients send it since 4.9.4."""
-_VERSION: Final = "version"
 REMARK: Final = "remark"
 
 
@@ -69,25 +65,17 @@ class RefusedOtherwise(Refusals):
 
     def take(self, row: ExchangeRecord) -> None:
         self.note_name(REMARK, first_line(row.remark or ""))
-        if row.version_name:
-            self.note_name(_VERSION, f"{row.language} {row.version_name}")
+        self.note_version(row)
         self.note_name("code", f"{row.response_name} ({row.response_code})")
 
     def title(self, context: Context) -> str:
-        groups = f" of {called('group', self.groups)}" if self.groups else ""
         why = min(self.named(REMARK), default="")
         code = min(self.named("code"), default="")
         reason = f": {why}" if why else ""
         server = context.server(self.key)
         if _FIELD in self.named(REMARK):
             server = f"proxy {listed(self.brokers)}"
-        return f"{server} refused {self.what}{groups} with {code}{reason}"
-
-    def details(self, context: Context) -> list[str]:
-        lines = super().details(context)
-        if versions := self.named(_VERSION):
-            lines.append(f"client versions: {counted_names(versions)}")
-        return lines
+        return f"{server} refused {self.what}{self.of_groups} with {code}{reason}"
 
     def judge(self, case: Case, context: Context) -> None:
         if _FIELD in self.named(REMARK):
@@ -97,8 +85,7 @@ class RefusedOtherwise(Refusals):
                 " do not send."
             )
             return
-        case.confidence = Confidence.LIKELY
-        case.reason = "the response is all that is known"
+        case.doubt("the response is all that is known")
 
 
 def key_of_other(row: ExchangeRecord) -> str | None:

@@ -10,8 +10,9 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...names import called, listed
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, called, counted_names, listed
+from ...refusals import Refusals
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges
 
 _NULL_FIELD: Final = re.compile(r"the custom field <(\w{1,64})> is null")
@@ -37,7 +38,6 @@ _WITH_GROUP: Final = frozenset(
 )
 _FIELD: Final = "field"
 _REMARK: Final = "remark"
-_VERSION: Final = "version"
 _LONGEST: Final = 200
 """maximum displayed characters of a remark"""
 
@@ -47,8 +47,7 @@ class _Fold(Refusals):
         for name in missing_fields(row):
             self.note_name(_FIELD, name)
         self.note_name(_REMARK, " ".join((row.remark or "").split())[:_LONGEST])
-        if row.version_name:
-            self.note_name(_VERSION, f"{row.language} {row.version_name}")
+        self.note_version(row)
 
     def title(self, context: Context) -> str:
         servers = listed(context.broker(address) for address in self.brokers)
@@ -58,10 +57,7 @@ class _Fold(Refusals):
         return f"{servers} refused {self.what} ({listed(self.requests)}): {missing}"
 
     def details(self, context: Context) -> list[str]:
-        lines = [f"response: {min(self.named(_REMARK), default='')}", *super().details(context)]
-        if versions := self.named(_VERSION):
-            lines.append(f"client versions: {counted_names(versions)}")
-        return lines
+        return [f"response: {min(self.named(_REMARK), default='')}", *super().details(context)]
 
 
 def missing_fields(row: ExchangeRecord) -> list[str]:
@@ -114,7 +110,7 @@ RULE = DiagnosisRule(
     ),
     grpc=BEHIND_PROXY,
     fold=_Fold,
-    exchanges=(Exchanges(key=_key, responses=frozenset((int(ResponseCode.SYSTEM_ERROR),))),),
+    exchanges=(Exchanges(key=_key, responses={ResponseCode.SYSTEM_ERROR}),),
     limits="Missing fields without a column are seen only if the server names them.",
     lasts=None,
 )

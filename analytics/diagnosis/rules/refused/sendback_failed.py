@@ -12,9 +12,10 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...impact import Impact
 from ...keys import whole
+from ...names import called, listed
 from ...need import Need
 from ...problem import ProblemSeverity, first_line
-from ...refusals import Refusals, called, listed
+from ...refusals import Refusals
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges
 from .acl_signature import reason_of
 
@@ -72,9 +73,9 @@ RULE = DiagnosisRule(
     exchanges=(
         Exchanges(
             key=_key,
-            requests=frozenset((int(RequestCode.CONSUMER_SEND_MSG_BACK),)),
-            responses=frozenset((int(ResponseCode.SYSTEM_ERROR),)),
+            requests={RequestCode.CONSUMER_SEND_MSG_BACK},
+            responses={ResponseCode.SYSTEM_ERROR},
         ),
     ),
-    needs=frozenset((Need.GROUPS,)),
+    needs={Need.GROUPS},
 )

@@ -9,8 +9,9 @@ from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...names import listed
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, called, listed, refused_with
+from ...refusals import Refusals, refused_with
 from ...rule import REFUSED_CALL, DiagnosisRule
 
 MARK: Final = "does not support consumer to filter message by"
@@ -29,8 +30,7 @@ class _Fold(Refusals):
     def title(self, context: Context) -> str:
         broker = context.broker(self.key)
         kind = listed(self.named(_KIND)) or "properties"
-        groups = f" of {called('group', self.groups)}" if self.groups else ""
-        return f"{broker} does not filter by {kind}: it refused {self.what}{groups}"
+        return f"{broker} does not filter by {kind}: it refused {self.what}{self.of_groups}"
 
 
 RULE = DiagnosisRule(

@@ -105,9 +105,7 @@ RULE = DiagnosisRule(
         Exchanges(
             key=with_remark(TOO_LONG, OFF, CROWDED, key=whole),
             requests=SENDS,
-            responses=frozenset(
-                (int(ResponseCode.MESSAGE_ILLEGAL), int(ResponseCode.SYSTEM_ERROR))
-            ),
+            responses={ResponseCode.MESSAGE_ILLEGAL, ResponseCode.SYSTEM_ERROR},
         ),
         Exchanges(key=_key_of_call, responses=CALL_REFUSALS),
     ),
@@ -117,6 +115,6 @@ RULE = DiagnosisRule(
         "apache/rocketmq#8022",
         "apache/rocketmq-client-go#1180",
     ),
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     lasts=None,
 )

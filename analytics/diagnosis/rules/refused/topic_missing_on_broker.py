@@ -4,30 +4,28 @@ from __future__ import annotations
 
 from typing import Final
 
-from dissectors.quantities import counted
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.outcome import is_send
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...names import listed, only
 from ...problem import ProblemSeverity, Subject
-from ...refusals import CALL_REFUSALS, Refusals, listed, only, times, whole_of_sends
+from ...refusals import CALL_REFUSALS, Refusals, whole_of_sends
 from ...rule import COVERED, DiagnosisRule, Exchanges
 from ...topics import is_own_topic
 
 _REQUESTS: Final = (
     SENDS
     | FETCHES
-    | frozenset(
-        (
-            int(RequestCode.ACK_MESSAGE),
-            int(RequestCode.BATCH_ACK_MESSAGE),
-            int(RequestCode.CHANGE_MESSAGE_INVISIBLETIME),
-            int(RequestCode.NOTIFICATION),
-            int(RequestCode.PEEK_MESSAGE),
-        )
-    )
+    | {
+        RequestCode.ACK_MESSAGE,
+        RequestCode.BATCH_ACK_MESSAGE,
+        RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+        RequestCode.NOTIFICATION,
+        RequestCode.PEEK_MESSAGE,
+    }
 )
 """client requests for a topic; administrators see the response themselves"""
 _MARK: Final = "not exist, apply first please"
@@ -52,13 +50,8 @@ class _Fold(Refusals):
         return f"topic {self.key} does not exist{make}: {self.what} refused"
 
     def details(self, context: Context) -> list[str]:
-        lines = super().details(context)
-        messages, most = self.sent_again(context)
-        if messages:
-            lines.append(
-                f"{counted(messages, 'message')} sent up to {times(most)}, and refused each time:"
-                " retries are pointless, only creating the topic helps"
-            )
+        pointless = ", and refused each time: retries are pointless, only creating the topic helps"
+        lines = [*super().details(context), *self.again_lines(context, "sent", pointless)]
         routed = {broker.name for broker in context.brokers_of(self.key)}
         stale = routed & {context.broker(address) for address in self.brokers}
         if stale:
@@ -103,14 +96,10 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(
-            key=_key,
-            requests=_REQUESTS,
-            responses=frozenset((int(ResponseCode.TOPIC_NOT_EXIST),)),
-        ),
+        Exchanges(key=_key, requests=_REQUESTS, responses={ResponseCode.TOPIC_NOT_EXIST}),
         Exchanges(key=_key_of_call, responses=CALL_REFUSALS),
     ),
     references=("apache/rocketmq#2042", "apache/rocketmq#2090"),
-    consequence_of=frozenset(("inconsistent-route", "broker-name-twice", "topic-deleted")),
+    consequence_of={"inconsistent-route", "broker-name-twice", "topic-deleted"},
     lasts=None,
 )

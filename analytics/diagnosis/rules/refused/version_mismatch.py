@@ -12,8 +12,9 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import whole
+from ...names import first_of, listed
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, counted_names, listed
+from ...refusals import Refusals
 from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges
 
 _NUMBER: Final = re.compile(r"request type (\d{1,10}) not supported")
@@ -27,7 +28,6 @@ _LEFT_OUT: Final = frozenset(
     )
 )
 _CUT: Final = "cut"
-_VERSION: Final = "version"
 _ROLE: Final = "role"
 _SINCE: Final = "since"
 
@@ -37,11 +37,11 @@ class _Fold(Refusals):
 
     def take(self, row: ExchangeRecord) -> None:
         code = row.request_code or 0
+        # The remark has the code that the server read: the low 16 bits of what was sent.
         match = _NUMBER.search(row.remark or "")
         if match is not None and code > _WIDEST and natural_of(match[1]) == code & _WIDEST:
             self.note_name(_CUT, f"{code} as {match[1]}")
-        if row.version_name:
-            self.note_name(_VERSION, f"{row.language} {row.version_name}")
+        self.note_version(row)
         operation = operation_of(code)
         if operation is not None and operation.since:
             self.note_name(_SINCE, f"{row.request_name} {operation.since}")
@@ -63,10 +63,8 @@ class _Fold(Refusals):
 
     def details(self, context: Context) -> list[str]:
         lines = super().details(context)
-        if versions := self.named(_VERSION):
-            lines.append(f"client versions: {counted_names(versions)}")
         if since := self.named(_SINCE):
-            lines.append(f"first releases with these requests: {', '.join(sorted(since)[:5])}")
+            lines.append(f"first releases with these requests: {first_of(since)}")
         return lines
 
 
@@ -108,9 +106,7 @@ RULE = DiagnosisRule(
     ),
     grpc=REFUSED_CALL,
     fold=_Fold,
-    exchanges=(
-        Exchanges(key=_key, responses=frozenset((int(ResponseCode.REQUEST_CODE_NOT_SUPPORTED),))),
-    ),
+    exchanges=(Exchanges(key=_key, responses={ResponseCode.REQUEST_CODE_NOT_SUPPORTED}),),
     references=(
         "apache/rocketmq-dashboard#402",
         "apache/rocketmq-dashboard#172",

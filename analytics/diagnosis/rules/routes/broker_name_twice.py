@@ -15,8 +15,10 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
+from ...bounded import state_in
 from ...context import Context
-from ...keys import Add, Flow, flow_of, whole
+from ...keys import Add, Flow, whole
+from ...names import listed
 from ...need import Need
 from ...problem import (
     Case,
@@ -30,8 +32,8 @@ from ...problem import (
     place_of,
     shown,
 )
-from ...refusals import listed
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
+from ...spells import joined
 
 MAX_NAMES: Final = 2000
 """maximum broker names"""
@@ -116,9 +118,6 @@ class _Fold(Fold):
         """NameServer and broker name"""
         self._routed: dict[tuple[AnsweredRoute, str], list[dict[int, ExchangeRecord]]] = {}
 
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.adder_of(flow_of(row))((row,))
-
     def adder_of(self, flow: Flow) -> Add:
         """Return the function that adds registrations, or routes of one topic to one client."""
         namesrv, registers = flow.server_address, flow.request_code == _REGISTER
@@ -146,7 +145,8 @@ class _Fold(Fold):
             by_name.setdefault(name, set()).add(address)
         times = []
         for name, several in by_name.items():
-            named, addresses = self._of(namesrv, name), frozenset(several)
+            named = state_in(self._named, (namesrv, name), _Named, MAX_NAMES)
+            addresses = frozenset(several)
             if named is None:
                 continue
             if addresses not in named.routes and len(named.routes) >= MAX_ROUTES:
@@ -162,8 +162,10 @@ class _Fold(Fold):
 
     def _take_registration(self, row: ExchangeRecord) -> None:
         name, _, address = row.brokers[0].rpartition("=") if row.brokers else ("", "", "")
-        named = self._of(row.server_address, name) if name else None
-        if named is None or row.request_time is None:
+        if not name or row.request_time is None:
+            return
+        named = state_in(self._named, (row.server_address, name), _Named, MAX_NAMES)
+        if named is None:
             return
         evidence = shown(row, f"{name} registers with {address}")
         place = address, row.client_address
@@ -178,12 +180,6 @@ class _Fold(Fold):
             known = named.registered[place] = _Registered(address, evidence)
         known.add(evidence)
 
-    def _of(self, namesrv: str, name: str) -> _Named | None:
-        named = self._named.get((namesrv, name))
-        if named is None and len(self._named) < MAX_NAMES:
-            named = self._named[namesrv, name] = _Named()
-        return named
-
     def cases(self, context: Context) -> Iterable[Case]:
         """Return a case per name used by several brokers at once."""
         by_name: dict[str, dict[str, Tally]] = {}
@@ -191,9 +187,7 @@ class _Fold(Fold):
             for address, tally in named.twice().items():
                 by_name.setdefault(name, {}).setdefault(address, Tally()).merge(tally)
         for name, tallies in by_name.items():
-            tally = Tally()
-            for one in tallies.values():
-                tally.merge(one)
+            tally = joined(tallies.values())
             case = tally.case(
                 f"{len(tallies)} brokers are registered as {name} with the same id:"
                 f" {listed(tallies)}; clients get the address of either one",
@@ -236,18 +230,13 @@ RULE = DiagnosisRule(
     grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests=frozenset((_REGISTER,)), of_flow=True),
-        Exchanges(
-            key=whole,
-            requests=frozenset((_ROUTE,)),
-            responses=frozenset((_SUCCESS,)),
-            of_flow=True,
-        ),
+        Exchanges(key=whole, requests={_REGISTER}, of_flow=True),
+        Exchanges(key=whole, requests={_ROUTE}, responses={_SUCCESS}, of_flow=True),
     ),
     limits=(
         "Visible only if both the registrations of the brokers and the route requests of clients"
         " were captured."
     ),
-    needs=frozenset((Need.ROUTES,)),
+    needs={Need.ROUTES},
     lasts=None,
 )

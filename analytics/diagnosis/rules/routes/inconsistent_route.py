@@ -13,9 +13,9 @@ from dissectors.rows.record import ExchangeRecord
 from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
 from ...context import Context
 from ...keys import whole
+from ...names import called, listed, only
 from ...need import Need
-from ...problem import Case, Confidence, Evidence, ProblemSeverity, Subject, Tally, shown
-from ...refusals import called, listed, only
+from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, shown
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 
@@ -161,8 +161,7 @@ def _case(one: str, other: str, differences: Sequence[_Difference]) -> Case:
         f"only at {other}: {_text(only_second)}",
     ]
     if not any(difference.certain for difference in differences):
-        case.confidence = Confidence.LIKELY
-        case.reason = "too few responses to distinguish this from a route that was just changing"
+        case.doubt("too few responses to distinguish this from a route that was just changing")
     return case
 
 
@@ -265,17 +264,8 @@ RULE = DiagnosisRule(
     grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(
-        Exchanges(
-            key=_key,
-            requests=frozenset((_ROUTE_REQUEST,)),
-            responses=frozenset((_SUCCESS, _MISSING)),
-        ),
-        Exchanges(
-            key=whole,
-            requests=frozenset((_HEARTBEAT,)),
-            responses=frozenset((_SUCCESS,)),
-            of_flow=True,
-        ),
+        Exchanges(key=_key, requests={_ROUTE_REQUEST}, responses={_SUCCESS, _MISSING}),
+        Exchanges(key=whole, requests={_HEARTBEAT}, responses={_SUCCESS}, of_flow=True),
     ),
     references=(
         "apache/rocketmq-operator#227",
@@ -287,6 +277,6 @@ RULE = DiagnosisRule(
         " zone. Routes from a proxy are ignored, and so are NameServers that each have a live"
         " master of the same name: they belong to two clusters."
     ),
-    needs=frozenset((Need.ROUTES,)),
+    needs={Need.ROUTES},
     lasts=None,
 )

@@ -13,22 +13,19 @@ from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
 from ...context import BROKER, Context
 from ...keys import by_server
+from ...names import first_of, times
 from ...need import Need
 from ...problem import (
     MOST_SPANS,
     Case,
-    Confidence,
     ProblemSeverity,
     Subject,
-    Tally,
     clock,
     duration,
     period,
-    shown,
 )
-from ...refusals import times
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges
-from ...silences import CONNECTIONS, ServerSilences, Silence, unsure_reason
+from ...silences import CONNECTIONS, ServerSilences, Silence
 from ...spells import spells
 
 LEAST: Final = 1_000_000_000
@@ -67,29 +64,17 @@ class _Fold(ServerSilences):
             yield self._case(found, context)
 
     def _case(self, silences: list[Silence], context: Context) -> Case:
-        tally = Tally()
-        for silence in silences:
-            for wait in silence.waits:
-                tally.add(shown(wait.row), last=wait.until)
         waits = [wait for silence in silences for wait in silence.waits]
         never = sum(not wait.answered for wait in waits)
         requests_text = counted(len(waits), "request for a route", "requests for routes")
-        case = tally.case(
-            self._title(silences, requests_text, never, context), Subject(server=self.key)
-        )
-        case.first_time = min(silence.begin for silence in silences)
-        case.last_time = max(silence.end for silence in silences)
-        case.spans = [silence.span() for silence in silences]
-        hosts = sorted({host_of(wait.row.client_address) for wait in waits})
-        case.state = self.state_of(silences)
-        case.details = [f"clients: {', '.join(hosts[:5])}"]
+        title = self._title(silences, requests_text, never, context)
+        case = self.silence_case(title, Subject(server=self.key), silences)
+        hosts = first_of(host_of(wait.row.client_address) for wait in waits)
+        case.details = [f"clients: {hosts}"]
         if len(silences) > 1:
             case.details.append(f"all times: {', '.join(map(_from_to, silences[:MOST_SPANS]))}")
         if not self.answered_any:
             case.advice = _NO_NAMESRV_ADVICE
-        if not any(wait.certain for wait in waits):
-            case.confidence = Confidence.POSSIBLE
-            case.reason = unsure_reason(silences)
         return case
 
     def _title(
@@ -155,7 +140,7 @@ RULE = DiagnosisRule(
         Exchanges(
             key=by_server,
             requests=_ROUTE | _OF_BROKERS,
-            statuses=frozenset((ANSWERED, UNANSWERED)),
+            statuses={ANSWERED, UNANSWERED},
             of_flow=True,
         ),
     ),
@@ -163,6 +148,6 @@ RULE = DiagnosisRule(
     takes_pending=True,
     quiet_ends=False,
     limits="Silence is visible only while route requests are pending.",
-    needs=frozenset((Need.CONNECTIONS,)),
+    needs={Need.CONNECTIONS},
     rests_on_absence=True,
 )

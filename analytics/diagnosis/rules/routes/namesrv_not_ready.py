@@ -48,9 +48,9 @@ RULE = DiagnosisRule(
     exchanges=(
         Exchanges(
             key=with_remark(MARK, key=by_server),
-            requests=frozenset((int(RequestCode.GET_ROUTEINFO_BY_TOPIC),)),
-            responses=frozenset((int(ResponseCode.SYSTEM_ERROR),)),
+            requests={RequestCode.GET_ROUTEINFO_BY_TOPIC},
+            responses={ResponseCode.SYSTEM_ERROR},
         ),
     ),
-    needs=frozenset((Need.ROUTES,)),
+    needs={Need.ROUTES},
 )

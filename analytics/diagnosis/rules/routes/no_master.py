@@ -10,9 +10,11 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.routes import MASTER_ID, RoutedBroker
 from dissectors.rows.record import ExchangeRecord
 
-from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
+from ...answered_routes import REMEMBERED, WRITE, AnsweredRoute, answered_route
+from ...bounded import state_in
 from ...context import Context
 from ...keys import whole
+from ...names import called
 from ...need import Need
 from ...problem import (
     Case,
@@ -27,11 +29,10 @@ from ...problem import (
     place_of,
     shown,
 )
-from ...refusals import Refusals, called
+from ...refusals import Refusals
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 from ...spells import HOUR, SpellTally, Times
 from ...topics import is_own_topic
-from ..refused.no_permission import WRITE
 from ..refused.sendback_failed import NO_MASTER
 
 MAX_BROKERS: Final = 5000
@@ -147,7 +148,7 @@ class _Fold(Fold):
 
         None if their time alone is not enough.
         """
-        broker = self._broker(routed.name)
+        broker = state_in(self.brokers, routed.name, _Broker, MAX_BROKERS)
         if broker is None:
             return None
         addresses = {address for name, address in route.named if name == routed.name}
@@ -199,12 +200,6 @@ class _Fold(Fold):
                     )
                 yield case
         yield from refused
-
-    def _broker(self, name: str) -> _Broker | None:
-        broker = self.brokers.get(name)
-        if broker is None and len(self.brokers) < MAX_BROKERS:
-            broker = self.brokers[name] = _Broker()
-        return broker
 
 
 def _keep(kept: set[str], more: set[str]) -> None:
@@ -313,13 +308,13 @@ RULE = DiagnosisRule(
     grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=_route, requests=frozenset((_ROUTE,)), responses=frozenset((_SUCCESS,))),
+        Exchanges(key=_route, requests={_ROUTE}, responses={_SUCCESS}),
         Exchanges(
             key=_sent_back,
-            requests=frozenset((int(RequestCode.CONSUMER_SEND_MSG_BACK),)),
-            responses=frozenset((int(ResponseCode.SYSTEM_ERROR),)),
+            requests={RequestCode.CONSUMER_SEND_MSG_BACK},
+            responses={ResponseCode.SYSTEM_ERROR},
         ),
     ),
-    needs=frozenset((Need.ROUTES,)),
-    consequence_of=frozenset(("broker-gone", "broker-name-twice")),
+    needs={Need.ROUTES},
+    consequence_of={"broker-gone", "broker-name-twice"},
 )

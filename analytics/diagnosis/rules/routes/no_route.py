@@ -15,12 +15,13 @@ from dissectors.rows.outcome import RECEIVE_CALLS, SEND_CALLS, is_call
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...answered_routes import answered_route
+from ...bounded import keep, state_in
 from ...context import Context
 from ...keys import whole
+from ...names import counted_names, listed
 from ...need import Need
 from ...problem import (
     Case,
-    Confidence,
     Evidence,
     ProblemSeverity,
     ProblemState,
@@ -30,7 +31,6 @@ from ...problem import (
     clock_after,
     shown,
 )
-from ...refusals import counted_names, listed
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 
@@ -123,8 +123,7 @@ class _Fold(Fold):
                 key = row.server_address, name
                 if key in self.registered or len(self.registered) < MAX_TOPICS:
                     times = self.registered.setdefault(key, set())
-                    if len(times) < MAX_ASKED:
-                        times.add(time)
+                    keep(times, time, MAX_ASKED)
             return
         if row.topic == DEFAULT_TOPIC:
             # A request without a response may have got a route that was not captured.
@@ -136,21 +135,16 @@ class _Fold(Fold):
             return
         if is_own_topic(row.topic) or row.topic is None or row.response_code is None:
             return
-        topic = self.topics.get(row.topic)
+        topic = state_in(self.topics, row.topic, _Topic, MAX_TOPICS)
         if topic is None:
-            if len(self.topics) >= MAX_TOPICS:
-                return
-            topic = self.topics[row.topic] = _Topic()
+            return
         if good:
             first, last = topic.found or (time, time)
             topic.found = min(first, time), max(last, time)
-            if len(topic.servers) < MAX_SERVERS:
-                topic.servers.add(row.server_address)
+            keep(topic.servers, row.server_address, MAX_SERVERS)
             for name, _ in answered_route(row).named:
-                if len(topic.brokers) < MAX_SERVERS:
-                    topic.brokers.add(name)
-            if len(self.routing) < MAX_CLIENTS:
-                self.routing.add(row.server_address)
+                keep(topic.brokers, name, MAX_SERVERS)
+            keep(self.routing, row.server_address, MAX_CLIENTS)
         elif len(topic.missing) < MAX_ASKED:
             end = row.response_time or time
             ends = row.client_address, row.server_address
@@ -226,8 +220,7 @@ class _Fold(Fold):
         )
         case = self._case_of(name, topic, asked, title)
         if asked[-1].time - asked[0].time < GOES_ON:
-            case.confidence = Confidence.LIKELY
-            case.reason = "the topic may have been created right afterwards"
+            case.doubt("the topic may have been created right afterwards")
         return case
 
     def _case_of(self, name: str, topic: _Topic, asked: Sequence[_Lookup], title: str) -> Case:
@@ -324,24 +317,18 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(
-            key=whole,
-            requests=frozenset((_ROUTE,)),
-            responses=frozenset((_MISSING, _SUCCESS)),
-        ),
-        Exchanges(key=whole, requests=frozenset((_REGISTER,)), responses=frozenset((_SUCCESS,))),
+        Exchanges(key=whole, requests={_ROUTE}, responses={_MISSING, _SUCCESS}),
+        Exchanges(key=whole, requests={_REGISTER}, responses={_SUCCESS}),
         Exchanges(
             key=lambda row: whole(row) if row.topic == DEFAULT_TOPIC else None,
-            requests=frozenset((_ROUTE,)),
-            statuses=frozenset((UNANSWERED,)),
+            requests={_ROUTE},
+            statuses={UNANSWERED},
         ),
         Exchanges(
-            key=lambda row: whole(row) if row.topic else None,
-            responses=frozenset((CODES["TOPIC_NOT_FOUND"],)),
+            key=lambda row: whole(row) if row.topic else None, responses={CODES["TOPIC_NOT_FOUND"]}
         ),
         Exchanges(
-            key=lambda row: whole(row) if row.request_name in _ROUTE_CALLS else None,
-            responses=frozenset((OK,)),
+            key=lambda row: whole(row) if row.request_name in _ROUTE_CALLS else None, responses={OK}
         ),
     ),
     references=(
@@ -356,17 +343,15 @@ RULE = DiagnosisRule(
         "A topic that is requested once without a route is not reported: a tool may have asked for"
         " it, or it may be created next. RocketMQ's own topics are ignored."
     ),
-    needs=frozenset((Need.ROUTES,)),
+    needs={Need.ROUTES},
     rests_on_absence=True,
-    consequence_of=frozenset(
-        (
-            "broker-gone",
-            "namesrv-gone",
-            "namesrv-hung",
-            "inconsistent-route",
-            "proxy-cannot-reach-broker",
-            "topic-deleted",
-        )
-    ),
+    consequence_of={
+        "broker-gone",
+        "namesrv-gone",
+        "namesrv-hung",
+        "inconsistent-route",
+        "proxy-cannot-reach-broker",
+        "topic-deleted",
+    },
     lasts=None,
 )

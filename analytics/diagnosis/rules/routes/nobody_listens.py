@@ -12,12 +12,13 @@ from dissectors.endpoint import host_of
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 
+from ...bounded import state_in
 from ...context import NAMESRV, Context
 from ...keys import WHOLE
+from ...names import MAX_NAMED, counted_names
 from ...need import Need
 from ...outages import PORTS, how_it_failed, server_of
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, connected
-from ...refusals import MAX_NAMED, counted_names
 from ...rule import COVERED, DiagnosisRule, Fold
 
 LEAST_CONNECTS: Final = 5
@@ -115,11 +116,9 @@ class _Fold(Fold):
 
     def add_connection(self, row: ConversationRecord) -> None:
         name = host_of(row.server_address)
-        host = self._hosts.get(name)
+        host = state_in(self._hosts, name, _Host, MAX_CONNECTS)
         if host is None:
-            if len(self._hosts) >= MAX_CONNECTS:
-                return
-            host = self._hosts[name] = _Host()
+            return
         host.add(row)
         came_about = row.commands and row.start != tcp.MIDSTREAM
         if came_about and len(self._connects) < MAX_CONNECTS:
@@ -190,15 +189,14 @@ def _case(
         case.details = [f"at the same host were seen: {roles}"]
     case.advice = _advice_of(address.rpartition(":")[2], namesrv)
     if address.rpartition(":")[2] in PORTS:
-        case.confidence = Confidence.LIKELY
-        case.reason = "only the port shows what should listen there"
+        case.doubt("only the port shows what should listen there")
         return case
     case.severity = ProblemSeverity.WARNING
-    case.confidence = Confidence.POSSIBLE
-    case.reason = (
+    case.doubt(
         "only the times of the connection attempts show that it is in a list with that NameServer"
         if namesrv
-        else "it may not belong to RocketMQ: only other ports of that host do"
+        else "it may not belong to RocketMQ: only other ports of that host do",
+        Confidence.POSSIBLE,
     )
     return case
 
@@ -246,7 +244,7 @@ RULE = DiagnosisRule(
         "Other ports on hosts without RocketMQ traffic are reported only if they are used in place"
         " of a NameServer."
     ),
-    needs=frozenset((Need.CONNECTIONS,)),
-    consequence_of=frozenset(("wrong-proxy-address",)),
+    needs={Need.CONNECTIONS},
+    consequence_of={"wrong-proxy-address"},
     lasts=None,
 )

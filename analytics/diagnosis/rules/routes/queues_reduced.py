@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final, TypeVar
+from typing import Final
 
 from dissectors.foreign import natural_of
 from dissectors.quantities import counted
@@ -13,12 +13,13 @@ from dissectors.remoting.row_facts.ext_fields import PULLS
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import answered_route
+from ...bounded import keep, state_in
 from ...context import Context
-from ...keys import Add, Flow, flow_of
+from ...keys import Add, Flow
+from ...names import MAX_NAMED, listed
 from ...need import Need
 from ...problem import (
     Case,
-    Confidence,
     ProblemSeverity,
     Subject,
     Tally,
@@ -27,7 +28,6 @@ from ...problem import (
     end_of,
     shown,
 )
-from ...refusals import MAX_NAMED, listed
 from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 
@@ -37,9 +37,6 @@ _ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 _CODES: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.INVALID_PARAMETER)))
 _ILLEGAL: Final = re.compile(r"^queueId\[(\d{1,9})\] is illegal.*readQueueNums:\[(\d{1,9})\]")
 """PullMessageProcessor: a queue that the topic does not have"""
-
-
-_Key = TypeVar("_Key")
 
 
 class _Broker:
@@ -74,8 +71,7 @@ class _Broker:
     def take_refusal(self, row: ExchangeRecord, queue: int, left: int) -> None:
         """Add a pull of a nonexistent queue."""
         self.refused.add(shown(row))
-        if len(self.queues) < MAX_NAMED:
-            self.queues.add(queue)
+        keep(self.queues, queue, MAX_NAMED)
         self.left = max(self.left, left)
         if row.group and len(self.groups) < MAX_NAMED:
             self.groups.add(row.group)
@@ -101,19 +97,14 @@ class _Fold(Fold):
         """by address"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        if row.request_code == _ROUTE:
-            self.adder_of(flow_of(row))((row,))
-            return
         match = _ILLEGAL.search(row.remark or "")
         queue, left = (natural_of(text) for text in match.groups()) if match else (None, None)
-        broker = _kept(self._refusing, row.server_address)
+        broker = state_in(self._refusing, row.server_address, _Broker, MAX_NAMED)
         if broker is not None and queue is not None and left is not None:
             broker.take_refusal(row, queue, left)
 
     def adder_of(self, flow: Flow) -> Add:
         """Return the function that adds routes from one NameServer to one client."""
-        if flow.request_code != _ROUTE:
-            return self.add_exchanges
         namesrv = flow.server_address
 
         def add(rows: Sequence[ExchangeRecord]) -> None:
@@ -126,12 +117,15 @@ class _Fold(Fold):
                         (broker, routed.read_queues)
                         for routed in answered_route(row).brokers
                         if routed.perm is not None
-                        and (broker := _kept(self._routed, (routed.name, namesrv))) is not None
+                        and (broker := self._routed_at(namesrv, routed.name)) is not None
                     ]
                 for broker, queues in counts:
                     broker.take_route(queues, row)
 
         return add
+
+    def _routed_at(self, namesrv: str, name: str) -> _Broker | None:
+        return state_in(self._routed, (name, namesrv), _Broker, MAX_NAMED)
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return a case per broker with fewer queues than before or than requested."""
@@ -184,8 +178,7 @@ class _Fold(Fold):
             groups = listed(group for pull in refused for group in pull.groups)
             case.details.append(f"{counted(pulls, 'pull')} of {groups or 'consumers'} refused")
         if reduced is None:
-            case.confidence = Confidence.LIKELY
-            case.reason = "no route shows that it had more queues before"
+            case.doubt("no route shows that it had more queues before")
         else:
             before, after = end_of(routed.last[reduced[0]]), end_of(routed.first[reduced[1]])
             case.details.append(
@@ -194,13 +187,6 @@ class _Fold(Fold):
             )
             case.details.append("the capture does not show whether messages are left there")
         return case
-
-
-def _kept(brokers: dict[_Key, _Broker], key: _Key) -> _Broker | None:
-    state = brokers.get(key)
-    if state is None and len(brokers) < MAX_NAMED:
-        state = brokers[key] = _Broker()
-    return state
 
 
 def _place(row: ExchangeRecord) -> tuple[int, str, int, int]:
@@ -240,8 +226,8 @@ RULE = DiagnosisRule(
     exchanges=(
         Exchanges(
             key=_topic,
-            requests=frozenset((_ROUTE,)),
-            responses=frozenset((int(ResponseCode.SUCCESS),)),
+            requests={_ROUTE},
+            responses={ResponseCode.SUCCESS},
             with_facts=True,
             of_flow=True,
         ),
@@ -256,5 +242,5 @@ RULE = DiagnosisRule(
         " anymore."
     ),
     lasts=None,
-    needs=frozenset((Need.ROUTES,)),
+    needs={Need.ROUTES},
 )

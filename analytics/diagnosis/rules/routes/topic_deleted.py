@@ -14,9 +14,9 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import by_topic
+from ...names import MAX_NAMED, counted_names, listed
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, clock, shown, time_of
-from ...refusals import MAX_NAMED, counted_names, listed
 from ...rule import DiagnosisRule, Exchanges, Fold
 
 MAX_DELETIONS: Final = 64
@@ -107,5 +107,5 @@ RULE = DiagnosisRule(
         Exchanges(key=by_topic, requests=SENDS | FETCHES | _ROUTE, responses=_MISSING),
     ),
     limits="Visible only if the administrator's request was captured.",
-    needs=frozenset((Need.ROUTES,)),
+    needs={Need.ROUTES},
 )

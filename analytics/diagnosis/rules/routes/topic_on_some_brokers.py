@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.topic_names import DEFAULT_TOPIC
 from dissectors.rows.record import ExchangeRecord
 
+from ...answered_routes import WRITE
 from ...context import ROUTE, Context
+from ...names import listed
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, clock, end_of, shown
-from ...refusals import listed
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
+from ...spells import joined
 from ...topics import is_own_topic
-
-WRITABLE: Final = 2
-"""bit of a permission"""
 
 
 class _Fold(Fold):
@@ -42,14 +40,13 @@ class _Fold(Fold):
         possible = {
             broker.name
             for broker in context.brokers_of(DEFAULT_TOPIC)
-            if broker.perm is not None and broker.perm & WRITABLE
+            if broker.perm is not None and broker.perm & WRITE
         }
         brokers = {broker.name for broker in context.brokers_of(self.key)}
         without = possible - brokers
         if not without or not brokers & possible:
             return
-        tally = Tally()
-        tally.merge(self._missing)
+        tally = joined((self._missing,))
         tally.add(shown(routed, f"the route of {self.key} names {listed(brokers)}"))
         case = tally.case(
             f"topic {self.key} was created on {listed(brokers)} only: {listed(without)} get"
@@ -102,12 +99,12 @@ RULE = DiagnosisRule(
     exchanges=(
         Exchanges(
             key=_key,
-            requests=frozenset((ROUTE,)),
-            responses=frozenset((int(ResponseCode.SUCCESS), int(ResponseCode.TOPIC_NOT_EXIST))),
+            requests={ROUTE},
+            responses={ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST},
         ),
     ),
     references=("apache/rocketmq#2744", "apache/rocketmq#566", "apache/rocketmq#6657"),
     limits="A capture that starts after the first send shows the route, but not the intended one.",
-    needs=frozenset((Need.ROUTES,)),
+    needs={Need.ROUTES},
     lasts=None,
 )

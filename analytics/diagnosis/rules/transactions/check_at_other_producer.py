@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from ...context import Context
 from ...impact import Impact
+from ...names import listed, was
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Tally
-from ...refusals import listed
+from ...problem import Case, ProblemSeverity, Tally
 from ...rule import COVERED, DiagnosisRule
 from .halves import (
     OF_HALVES,
@@ -18,10 +17,10 @@ from .halves import (
     HalvesFold,
     ObservedHalf,
     by_group_and_topic,
+    keys_text,
+    named_halves,
     subject_of,
 )
-
-MOST_NAMED: Final = 5
 
 
 class _Fold(HalvesFold):
@@ -32,9 +31,7 @@ class _Fold(HalvesFold):
             if (end := _rolled_back_elsewhere(half, context)) is not None
         ]
         ends = {half.key: end for half, end in rolled_back}
-        for (group, topic), several in sorted(
-            by_group_and_topic(half for half, _ in rolled_back).items()
-        ):
+        for group, topic, several in by_group_and_topic(half for half, _ in rolled_back):
             yield _case(group, topic, several, ends, context)
 
 
@@ -56,19 +53,16 @@ def _case(
     context: Context,
 ) -> Case:
     tally = Tally.of(ends[half.key].evidence for half in halves)
-    tally.count = count = len(halves)
+    tally.count = len(halves)
     senders = sorted({context.client(half.client) for half in halves if half.client is not None})
     others = {context.client(ends[half.key].client) for half in halves}
-    messages_text = f"half message {halves[0].key}" if count == 1 else f"{count:,} half messages"
-    were = "was" if count == 1 else "were"
     case = tally.case(
-        f"{messages_text} of {group} to {topic} {were} sent by {listed(senders)} and rolled back by"
-        f" {listed(others)}, which the broker asked instead",
-        subject_of(halves, context, halves[0].key if count == 1 else None),
+        f"{named_halves(halves)} of {group} to {topic} {was(len(halves))} sent by"
+        f" {listed(senders)} and rolled back by {listed(others)}, which the broker asked instead",
+        subject_of(halves, context),
     )
-    case.confidence = Confidence.LIKELY
-    case.reason = "another instance of the same program could know the transaction"
-    case.details.append(f"messages: {', '.join(half.key for half in halves[:MOST_NAMED])}")
+    case.doubt("another instance of the same program could know the transaction")
+    case.details.append(keys_text(halves))
     return case
 
 
@@ -99,6 +93,6 @@ RULE = DiagnosisRule(
     exchanges=OF_HALVES,
     references=("apache/rocketmq#9791",),
     limits="Clients are distinguished by the client ids of their heartbeats.",
-    needs=frozenset((Need.TRANSACTIONS, Need.HEARTBEATS)),
+    needs={Need.TRANSACTIONS, Need.HEARTBEATS},
     lasts=None,
 )

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from ...context import Context
+from ...names import listed
 from ...need import Need
-from ...problem import Case, ProblemSeverity, Tally
-from ...refusals import listed
+from ...problem import Case, ProblemSeverity
 from ...rule import COVERED, DiagnosisRule
-from ...spells import span_of, spells
+from ...spells import joined, span_of, spells
 from .halves import (
     MANY_CHECKS,
     OF_HALVES,
     HalvesFold,
     ObservedHalf,
     by_group_and_topic,
+    keys_text,
+    named_halves,
     subject_of,
 )
-
-MOST_NAMED: Final = 5
 
 
 class _Fold(HalvesFold):
     def cases(self, context: Context) -> Iterable[Case]:
         looping = [half for half in self.halves.ordered() if half.checked >= MANY_CHECKS]
         asked = [half for half in looping if half.decision is None]
-        for (group, topic), several in sorted(by_group_and_topic(asked).items()):
+        for group, topic, several in by_group_and_topic(asked):
             for spell in spells(several, _span, self.lasts):
                 yield _case(group, topic, spell, context)
 
@@ -37,14 +36,11 @@ def _span(half: ObservedHalf) -> tuple[int, int]:
 
 
 def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) -> Case:
-    tally = Tally()
-    for message in halves:
-        tally.merge(message.checks)
+    tally = joined(half.checks for half in halves)
     checks = [half.checked for half in halves]
     tally.count = sum(checks)
     count = len(halves)
     silent = sum(not half.unknown.count for half in halves)
-    messages_text = f"half message {halves[0].key}" if count == 1 else f"{count:,} half messages"
     of = f" of {group}" if group else ""
     to = f" to {topic}" if topic else ""
     often = f"{min(checks)} to {max(checks)}" if min(checks) != max(checks) else f"{checks[0]}"
@@ -59,15 +55,15 @@ def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) 
         else "no response decided one"
     )
     case = tally.case(
-        f"the broker checked back {often} times{each} for {messages_text}{of}{to}{turns}:"
+        f"the broker checked back {often} times{each} for {named_halves(halves)}{of}{to}{turns}:"
         f" {outcome}",
-        subject_of(halves, context, halves[0].key if count == 1 else None),
+        subject_of(halves, context),
     )
     if len(producers) > 1:
         case.details.append(f"producers: {listed(producers)}")
     unknown = sum(half.unknown.count for half in halves)
     case.details.append(f"responses with the state unknown: {unknown}")
-    case.details.append(f"messages: {', '.join(half.key for half in halves[:MOST_NAMED])}")
+    case.details.append(keys_text(halves))
     return case
 
 
@@ -98,7 +94,7 @@ RULE = DiagnosisRule(
     exchanges=OF_HALVES,
     references=("apache/rocketmq#9500", "apache/rocketmq#8311", "apache/rocketmq#6655"),
     limits="Checks before the capture are not counted.",
-    needs=frozenset((Need.TRANSACTIONS,)),
+    needs={Need.TRANSACTIONS},
     rests_on_absence=True,
-    consequence_of=frozenset(("end-transaction-refused",)),
+    consequence_of={"end-transaction-refused"},
 )

@@ -17,16 +17,15 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...impact import Impact
+from ...names import MAX_NAMED, listed, only, subject_of, was
 from ...need import Need
-from ...problem import Case, Evidence, ProblemSeverity, Tally, duration, shown
-from ...refusals import MAX_NAMED, listed, only, subject_of
+from ...problem import MS, Case, Evidence, ProblemSeverity, Tally, duration, shown
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 
 LATE_ID: Final = "delivered-late"
 LATE_MS: Final = 2_000
 """ms after the due time: the timer itself has steps of 1 s (timerPrecisionMs)"""
 MAX_MESSAGES: Final = 20_000
-_MS: Final = 1_000_000
 _SHUT_DOWN: Final = 60_000_000_000
 """maximum ns of a broker's shutdown, from its unregistration"""
 
@@ -71,11 +70,11 @@ class _Delivery(NamedTuple):
         """Return the delays up to the delivery if its broker had been shut down meanwhile."""
         if self.stored_ms is None or self.timed.late is None:
             return self.timed
-        stored, delivered = self.stored_ms * _MS, self.evidence.time
+        stored, delivered = self.stored_ms * MS, self.evidence.time
         left = context.left.get(context.broker(self.address), set())
         if not any(stored - _SHUT_DOWN <= time <= delivered for time in left):
             return self.timed
-        more = (delivered - stored) // _MS
+        more = (delivered - stored) // MS
         return Timed(self.timed.asked, self.timed.took + more, self.timed.late + more)
 
 
@@ -95,7 +94,7 @@ class _Fold(Fold):
         key = row.unique_key or fact_in(row.facts, FIRST_KEY)  # of a call and of the pop behind it
         place = key or row.server_address, row.queue_id, row.queue_offset
         if place in self._messages or len(self._messages) < MAX_MESSAGES:
-            evidence = shown(row, f"the first message asked for {duration(timed.asked * _MS)}")
+            evidence = shown(row, f"the first message asked for {duration(timed.asked * MS)}")
             before = self._messages.get(place)
             if before is None or evidence.time < before.evidence.time:
                 stored = number_in(row.facts, STORED_MS)
@@ -134,7 +133,7 @@ class _Fold(Fold):
         if late:
             # Not `late`: brokers round the due time down to a second.
             most = max(timed.took - timed.asked for timed, _, _ in late)
-            case = self._case(late, f"up to {duration(most * _MS)} late", context)
+            case = self._case(late, f"up to {duration(most * MS)} late", context)
             case.rule = LATE_ID
             case.impact = {Impact.LATE: len(late)}
             yield case
@@ -145,16 +144,15 @@ class _Fold(Fold):
         took = [timed.took for timed, _, _ in delayed]
         addresses = {address for _, _, address in delayed}
         servers = {context.server(address) for address in addresses}
-        wanted = duration(asked[0] * _MS)
+        wanted = duration(asked[0] * MS)
         if len(asked) > 1:
-            wanted = f"{wanted} to {duration(asked[-1] * _MS)}"
-        spent = duration(min(took) * _MS)
+            wanted = f"{wanted} to {duration(asked[-1] * MS)}"
+        spent = duration(min(took) * MS)
         if max(took) > min(took):
-            spent = f"{spent} to {duration(max(took) * _MS)}"
-        was = "was" if len(delayed) == 1 else "were"
+            spent = f"{spent} to {duration(max(took) * MS)}"
         case = tally.case(
             f"{counted(len(delayed), 'message')} of {self.key} on {listed(servers)} asked for a"
-            f" delay of {wanted} and {was} delivered after {spent}: {how}",
+            f" delay of {wanted} and {was(len(delayed))} delivered after {spent}: {how}",
             subject_of(addresses, context, self.key, only(self._groups)),
         )
         case.details = [f"groups: {listed(self._groups)}"]
@@ -203,19 +201,14 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(
-            key=_key,
-            requests=FETCHES,
-            responses=frozenset((int(ResponseCode.SUCCESS),)),
-            with_facts=True,
-        ),
-        Exchanges(key=_key_of_call, responses=frozenset((OK,)), with_facts=True),
+        Exchanges(key=_key, requests=FETCHES, responses={ResponseCode.SUCCESS}, with_facts=True),
+        Exchanges(key=_key_of_call, responses={OK}, with_facts=True),
     ),
     references=("apache/rocketmq#5207",),
     limits=(
         "Only the first message of each pull is checked. A client's clock that is behind the"
         " broker's by half of the delay looks the same."
     ),
-    needs=frozenset((Need.PULLS,)),
+    needs={Need.PULLS},
     lasts=None,
 )

@@ -31,9 +31,7 @@ RULE = DiagnosisRule(
     found_by="delay-ignored",
     references=("apache/rocketmq#6566", "apache/rocketmq#6533"),
     limits="Only the first message of each pull is checked.",
-    needs=frozenset((Need.PULLS,)),
-    consequence_of=frozenset(
-        ("broker-gone", "proxy-cannot-reach-broker", "broker-hung", "disk-full")
-    ),
+    needs={Need.PULLS},
+    consequence_of={"broker-gone", "proxy-cannot-reach-broker", "broker-hung", "disk-full"},
     follows_within=600_000_000_000,
 )

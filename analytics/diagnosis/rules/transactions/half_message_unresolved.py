@@ -11,29 +11,30 @@ from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.message_record import COMMITTED, ROLLED_BACK
 
+from ...bounded import keep
 from ...context import Context
 from ...impact import Impact
 from ...keys import WHOLE
+from ...names import times
 from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Tally, duration
-from ...refusals import times
 from ...rule import COVERED, DiagnosisRule
 from ...stored import half_words
 from .halves import (
     MANY_CHECKS,
+    MOST_NAMED,
     OF_HALVES,
     TIMEOUT_NS,
     HalvesFold,
     ObservedHalf,
     age_of,
     by_group_and_topic,
+    keys_text,
     stored_half,
     subject_of,
 )
 
-MOST_NAMED: Final = 5
 MAX_CONNECTIONS: Final = 50_000
-SECOND: Final = 1_000_000_000
 
 
 class _Fold(HalvesFold):
@@ -46,8 +47,7 @@ class _Fold(HalvesFold):
 
     def add_connection(self, row: ConversationRecord) -> None:
         if row.gaps or row.directions != tcp.BOTH:
-            if len(self.holed) < MAX_CONNECTIONS:
-                self.holed.add((row.capture, row.conversation))
+            keep(self.holed, (row.capture, row.conversation), MAX_CONNECTIONS)
         elif len(self.connections) < MAX_CONNECTIONS:
             ended = row.end in (tcp.FIN, tcp.RESET)
             self.connections[row.capture, row.conversation] = (row.end_time, ended)
@@ -80,17 +80,15 @@ class _Fold(HalvesFold):
             and age_of(half, seen[0]) < TIMEOUT_NS
         }
         reported = [half for half in undecided if half.key in old or half.key in left]
-        for (group, topic), several in sorted(by_group_and_topic(reported).items()):
+        for group, topic, several in by_group_and_topic(reported):
             case = _case(group, topic, several, context)
             gone = sum(half.key in left for half in several)
             if gone:
                 case.details.append(f"the producer's connection ended before it decided {gone}")
             if not any(half.key in old for half in several):
-                case.confidence = Confidence.LIKELY
-                case.reason = "a producer that is still running may decide over another connection"
+                case.doubt("a producer that is still running may decide over another connection")
             elif all(half.key in unseen for half in several):
-                case.confidence = Confidence.LIKELY
-                case.reason = "no more packets were captured on the producer's connection"
+                case.doubt("no more packets were captured on the producer's connection")
             _settle(case, several, context)
             yield case
 
@@ -133,15 +131,14 @@ def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) 
     until = context.last_time or tally.last
     tally.last = until
     count = len(halves)
-    messages_text = "1 half message" if count == 1 else f"{count:,} half messages"
     neither = "is neither" if count == 1 else "are neither"
     unknown = sum(half.unknown.count > 0 for half in halves)
     checks = sum(half.checked for half in halves)
     case = tally.case(
-        f"{messages_text} of {group} to {topic} {neither} committed nor rolled back after"
-        f" {duration(until - tally.first)}:"
-        f" consumers do not see {'it' if count == 1 else 'them'}",
-        subject_of(halves, context, halves[0].key if count == 1 else None),
+        f"{counted(count, 'half message')} of {group} to {topic} {neither} committed nor rolled"
+        f" back after {duration(until - tally.first)}: consumers do not see"
+        f" {'it' if count == 1 else 'them'}",
+        subject_of(halves, context),
     )
     if unknown:
         case.details.append(
@@ -153,7 +150,7 @@ def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) 
         )
     checked = f"checked back {times(checks)}" if checks else "did not check back"
     case.details.append(f"the broker {checked} in the capture")
-    case.details.append(f"messages: {', '.join(half.key for half in halves[:MOST_NAMED])}")
+    case.details.append(keys_text(halves))
     return case
 
 
@@ -206,10 +203,13 @@ RULE = DiagnosisRule(
         "An END_TRANSACTION (37) on a connection that was not captured, or after the capture, is"
         " unknown. A copy of the broker's store shows how the transaction ended (--store DIR)."
     ),
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     rests_on_absence=True,
-    consequence_of=frozenset(
-        ("broker-gone", "broker-hung", "packets-unacknowledged", "end-transaction-refused")
-    ),
+    consequence_of={
+        "broker-gone",
+        "broker-hung",
+        "packets-unacknowledged",
+        "end-transaction-refused",
+    },
     lasts=None,
 )

@@ -26,22 +26,24 @@ from dissectors.remoting.row_facts.names import (
 from dissectors.rows.outcome import SEND_CALLS
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import keep, state_in
 from ...context import Context
 from ...keys import WHOLE
+from ...names import only
 from ...problem import Evidence, Subject, Tally, asked, place_of, shown, time_of
-from ...refusals import only
 from ...rule import Exchanges, Fold
 
 END: Final = int(RequestCode.END_TRANSACTION)
 CHECK: Final = int(RequestCode.CHECK_TRANSACTION_STATE)
 COMMIT: Final = "commit"
 ROLLBACK: Final = "rollback"
-UNKNOWN: Final = "unknown"
 TIMEOUT_NS: Final = 6_000_000_000
 """transactionTimeOut: the broker does not check earlier"""
 MANY_CHECKS: Final = 3
 MAX_MESSAGES: Final = 20_000
 MAX_CLIENTS: Final = 8
+MOST_NAMED: Final = 5
+"""maximum messages in one sentence"""
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 _DONE: Final = frozenset((None, _SUCCESS, CODES["OK"]))
 END_CALL: Final = "EndTransaction"
@@ -127,8 +129,6 @@ class Halves:
 
     def __init__(self) -> None:
         self.messages: dict[str, ObservedHalf] = {}
-        self.left_out = 0
-        """rows of messages beyond the limit"""
 
     def add(self, row: ExchangeRecord) -> None:
         """Add a stored half message, its end, or a check."""
@@ -136,12 +136,9 @@ class Halves:
         key = fact_in(row.facts, TRANSACTION_ID) if is_check else row.unique_key
         if key is None:
             return
-        one = self.messages.get(key)
+        one = state_in(self.messages, key, lambda: ObservedHalf(key), MAX_MESSAGES)
         if one is None:
-            if len(self.messages) >= MAX_MESSAGES:
-                self.left_out += 1
-                return
-            one = self.messages[key] = ObservedHalf(key)
+            return
         if is_check:
             _take_check(one, row)
         elif row.request_code == END or row.request_name == END_CALL:
@@ -174,15 +171,14 @@ def _take_check(half: ObservedHalf, row: ExchangeRecord) -> None:
     client = f"{row.capture} {row.client_address}"
     if client in half.clients or len(half.clients) < MAX_CLIENTS:
         half.clients[client] += 1
-    if len(half.responders) < MAX_CLIENTS:
-        half.responders.add(row.server_address)
+    keep(half.responders, row.server_address, MAX_CLIENTS)
     if row.request_name == CHECK_CALL and len(half.proxied) < MAX_CLIENTS:
         half.proxied.add(row.server_address)
     half.checks.add(
         asked(row, f"{row.client_address} checks back at {row.server_address} for {half.key}")
     )
     if half.stored is None:
-        # The sender of the check is the broker.
+        # The sender of the check is the broker; of several, whatever the order, the smallest.
         half.broker = min(filter(None, (half.broker, row.client_address)), default="")
         half.client = min(filter(None, (half.client, row.server_address)), default="")
 
@@ -233,25 +229,35 @@ def _by_call(row: ExchangeRecord) -> str | None:
 
 def by_group_and_topic(
     messages: Iterable[ObservedHalf],
-) -> dict[tuple[str, str], list[ObservedHalf]]:
-    """Group messages by producer group and topic; empty texts if unknown."""
+) -> list[tuple[str, str, list[ObservedHalf]]]:
+    """Return messages by producer group and topic, sorted; empty texts if unknown."""
     groups: dict[tuple[str, str], list[ObservedHalf]] = {}
     for half in messages:
         groups.setdefault((half.group or "", half.topic or ""), []).append(half)
-    return groups
+    return [(group, topic, several) for (group, topic), several in sorted(groups.items())]
 
 
 def subject_of(
-    several: Sequence[ObservedHalf], context: Context, message: str | None = None
+    several: Sequence[ObservedHalf], context: Context, *, with_message: bool = True
 ) -> Subject:
-    """Return the subject of messages of one group and topic."""
+    """Return the subject of messages of one group and topic, with the message if there is one."""
     return Subject(
         broker=only(context.broker(half.broker) for half in several if half.broker),
         topic=several[0].topic or None,
         group=several[0].group or None,
         client=only(context.client(half.client) for half in several if half.client),
-        message=message,
+        message=several[0].key if with_message and len(several) == 1 else None,
     )
+
+
+def named_halves(halves: Sequence[ObservedHalf]) -> str:
+    """Return a message by its key, or the number of several messages."""
+    return f"half message {halves[0].key}" if len(halves) == 1 else f"{len(halves):,} half messages"
+
+
+def keys_text(halves: Sequence[ObservedHalf]) -> str:
+    """Return a sentence with the first keys."""
+    return f"messages: {', '.join(half.key for half in halves[:MOST_NAMED])}"
 
 
 def stored_half(half: ObservedHalf, context: Context) -> StoredHalfState | None:
@@ -270,8 +276,8 @@ def stored_time(half: ObservedHalf) -> int:
 
 
 OF_HALVES: Final = (
-    Exchanges(key=transactional, requests=SENDS, responses=frozenset((_SUCCESS,)), with_facts=True),
-    Exchanges(key=transactional, requests=frozenset((END, CHECK))),
+    Exchanges(key=transactional, requests=SENDS, responses={_SUCCESS}, with_facts=True),
+    Exchanges(key=transactional, requests={END, CHECK}),
     Exchanges(key=_by_call, with_facts=True),
 )
 """the exchanges that rules about half messages take"""

@@ -15,7 +15,9 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...impact import Impact
 from ...keys import named_group
+from ...names import MAX_NAMED, counted_names, only
 from ...problem import (
+    MS,
     Case,
     Confidence,
     Evidence,
@@ -27,7 +29,6 @@ from ...problem import (
     place_of,
     shown,
 )
-from ...refusals import MAX_NAMED, counted_names, only
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...spells import spells
 
@@ -46,7 +47,6 @@ MANY_POPPED: Final = 20
 """popped messages of which none was acknowledged"""
 LONG_POPPED: Final = 30_000_000_000
 """ns between the first and last of them: more than most messages take"""
-_MS: Final = 1_000_000
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
@@ -146,8 +146,10 @@ class _Fold(Fold):
                 group=self.key,
             ),
         )
-        case.confidence = Confidence.POSSIBLE
-        case.reason = "their invisible time is not known, and may be longer than the capture"
+        case.doubt(
+            "their invisible time is not known, and may be longer than the capture",
+            Confidence.POSSIBLE,
+        )
         return case
 
     def _case(self, late: list[_Ack], context: Context) -> Case:
@@ -155,11 +157,10 @@ class _Fold(Fold):
         count = len(late)
         latest = max(ack.late_ns for ack in late)
         topics = Counter(ack.topic for ack in late)
-        messages_text = "1 message" if count == 1 else f"{count:,} messages"
         topic = only(topics)
         case = tally.case(
-            f"{self.key} acknowledged {messages_text} of {topic or 'several topics'} too late, by"
-            f" up to {duration(latest)}: the broker redelivers such messages",
+            f"{self.key} acknowledged {counted(count, 'message')} of {topic or 'several topics'}"
+            f" too late, by up to {duration(latest)}: the broker redelivers such messages",
             Subject(
                 broker=only(context.broker(ack.server_address) for ack in late),
                 topic=topic,
@@ -172,8 +173,7 @@ class _Fold(Fold):
                 f"the proxy refused them with INVALID_RECEIPT_HANDLE ({INVALID_RECEIPT})"
             )
         else:
-            case.confidence = Confidence.LIKELY
-            case.reason = "the broker's clock is compared with that of the capture"
+            case.doubt("the broker's clock is compared with that of the capture")
             case.details.append(f"{count:,} of {len(self.acks):,} acknowledgements were late")
         if not topic:
             case.details.append(f"topics: {counted_names(topics)}")
@@ -185,7 +185,7 @@ def _late(row: ExchangeRecord) -> int | None:
     deadline = number_in(row.facts, DEADLINE_MS)
     if deadline is None or row.request_time is None or deadline < 0:
         return None
-    return row.request_time - deadline * _MS
+    return row.request_time - deadline * MS
 
 
 def _late_call(row: ExchangeRecord) -> str | None:
@@ -232,8 +232,8 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(
         Exchanges(key=named_group, requests=ACKS),
-        Exchanges(key=_late_call, responses=frozenset((INVALID_RECEIPT,)), with_facts=True),
-        Exchanges(key=named_group, requests=frozenset((POP,)), responses=frozenset((_SUCCESS,))),
+        Exchanges(key=_late_call, responses={INVALID_RECEIPT}, with_facts=True),
+        Exchanges(key=named_group, requests={POP}, responses={_SUCCESS}),
     ),
     references=("apache/rocketmq#8332", "apache/rocketmq#4815", "apache/rocketmq#10278"),
     limits=(

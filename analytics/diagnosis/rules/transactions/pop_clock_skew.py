@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -12,14 +11,14 @@ from dissectors.remoting.row_facts.names import BORN_MS, SUSPEND_MS
 from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import keep
 from ...context import Context
+from ...names import MAX_NAMED, Names, counted_names
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, duration, shown
-from ...refusals import MAX_NAMED, counted_names
+from ...problem import MS, Case, ProblemSeverity, Subject, Tally, duration, shown
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 
 FEWEST: Final = 3
-_MS: Final = 1_000_000
 AT_ONCE_US: Final = 1_000_000
 """a pop that the broker holds until there are messages takes longer"""
 _REMARK: Final = "timeout too much"
@@ -34,8 +33,8 @@ class _Fold(Fold):
         self.refused = Tally()
         self.others = 0
         """pops that the broker accepted"""
-        self.groups: Counter[str] = Counter()
-        self.topics: Counter[str] = Counter()
+        self.groups = Names()
+        self.topics = Names()
         self.endpoints: set[str] = set()
         self.behind: int | None = None
         """minimum ms by which the client's clock is behind that of the capture"""
@@ -52,11 +51,9 @@ class _Fold(Fold):
             behind = row.request_time // 1_000_000 - created
             self.behind = behind if self.behind is None else min(behind, self.behind)
         self.patience = max(self.patience, number_in(row.facts, SUSPEND_MS) or 0)
-        for counter, name in ((self.groups, row.group), (self.topics, row.topic)):
-            if name and (name in counter or len(counter) < MAX_NAMED):
-                counter[name] += 1
-        if len(self.endpoints) < MAX_NAMED:
-            self.endpoints.add(row.client_address)
+        self.groups.note(row.group)
+        self.topics.note(row.topic)
+        keep(self.endpoints, row.client_address, MAX_NAMED)
 
     def cases(self, context: Context) -> Iterable[Case]:
         refused = self.refused.count
@@ -66,7 +63,7 @@ class _Fold(Fold):
         group = next(iter(self.groups)) if len(self.groups) == 1 else None
         its = "its clock is behind the broker's"
         if self.behind is not None:
-            its = f"its clock is {duration(self.behind * _MS)} behind that of the capture"
+            its = f"its clock is {duration(self.behind * MS)} behind that of the capture"
             if self.behind <= self.patience:
                 its = "they came late, or the clock of the broker is ahead"
         case = self.refused.case(
@@ -75,12 +72,11 @@ class _Fold(Fold):
             " through it",
             Subject(client=client, group=group),
         )
-        case.confidence = Confidence.CERTAIN if not self.others else Confidence.LIKELY
         if self.others:
-            case.reason = "some of its pops are accepted"
+            case.doubt("some of its pops are accepted")
         case.details.append(f"topics: {counted_names(self.topics)}")
         if self.patience:
-            case.details.append(f"a pop may wait for {duration(self.patience * _MS)} (pollTime)")
+            case.details.append(f"a pop may wait for {duration(self.patience * MS)} (pollTime)")
         yield case
 
 
@@ -121,6 +117,6 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(Exchanges(key=lambda row: row.client_address, requests=POPS),),
     limits="The capture's clock is assumed to be the broker's.",
-    needs=frozenset((Need.PULLS,)),
+    needs={Need.PULLS},
     lasts=None,
 )

@@ -9,9 +9,10 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 
 from ...context import Context
 from ...keys import by_server
+from ...names import only
 from ...need import Need
 from ...problem import ProblemSeverity
-from ...refusals import Refusals, only
+from ...refusals import Refusals
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges
 
 POLLS: Final = frozenset(
@@ -50,13 +51,7 @@ RULE = DiagnosisRule(
     ),
     grpc=BEHIND_PROXY,
     fold=_Fold,
-    exchanges=(
-        Exchanges(
-            key=by_server,
-            requests=POLLS,
-            responses=frozenset((int(ResponseCode.POLLING_FULL),)),
-        ),
-    ),
+    exchanges=(Exchanges(key=by_server, requests=POLLS, responses={ResponseCode.POLLING_FULL}),),
     references=(
         "apache/rocketmq#3787",
         "apache/rocketmq#4153",
@@ -67,5 +62,5 @@ RULE = DiagnosisRule(
         "A successful response to NOTIFICATION may report it in a field that the"
         " rule does not read."
     ),
-    needs=frozenset((Need.PULLS,)),
+    needs={Need.PULLS},
 )

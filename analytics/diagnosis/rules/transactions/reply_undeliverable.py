@@ -12,9 +12,10 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...impact import Impact
+from ...names import only
 from ...need import Need
 from ...problem import ProblemSeverity, Subject
-from ...refusals import Refusals, only, refused_with
+from ...refusals import Refusals, refused_with
 from ...rule import DiagnosisRule
 
 MARKS: Final = ("push reply message", "[REPLY_TO_CLIENT] is null")
@@ -92,6 +93,6 @@ RULE = DiagnosisRule(
         "Each attempt to send the reply counts. The capture does not show whether the requester"
         " still waited."
     ),
-    needs=frozenset((Need.SENDS,)),
-    consequence_of=frozenset(("duplicate-client-id",)),
+    needs={Need.SENDS},
+    consequence_of={"duplicate-client-id"},
 )

@@ -15,13 +15,12 @@ from dissectors.rows.record import ExchangeRecord
 from ...context import Context
 from ...impact import Impact
 from ...keys import WHOLE
-from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, duration, time_of
-from ...refusals import listed, only
+from ...names import listed, only
+from ...problem import MS, Case, Evidence, ProblemSeverity, Subject, Tally, asked, duration, time_of
 from ...rule import DiagnosisRule, Exchanges, Fold
 
 MAX_REQUESTS: Final = 20_000
 _PUSH: Final = int(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT)
-_MS: Final = 1_000_000
 
 
 class _Request(NamedTuple):
@@ -61,14 +60,15 @@ class _Fold(Fold):
         if ttl is None or row.response_code != ResponseCode.SUCCESS:
             return
         request = _Request(
-            asked(row, f"request with a TTL of {duration(ttl * _MS)}"),
-            ttl * _MS,
+            asked(row, f"request with a TTL of {duration(ttl * MS)}"),
+            ttl * MS,
             row.topic or "",
             row.group or "",
             row.client_address,
         )
         known = self._requests.get(name)
         if known is not None or len(self._requests) < MAX_REQUESTS:
+            # The last attempt: its producer waits from then on.
             self._requests[name] = request if known is None else max(known, request)
 
     def cases(self, context: Context) -> Iterable[Case]:
@@ -148,21 +148,19 @@ RULE = DiagnosisRule(
     grpc="gRPC has no request-reply.",
     impact=Impact.NO_REPLY,
     fold=_Fold,
-    exchanges=(Exchanges(key=_key, requests=SENDS | frozenset((_PUSH,)), with_facts=True),),
+    exchanges=(Exchanges(key=_key, requests=SENDS | {_PUSH}, with_facts=True),),
     limits=(
         "If the connection of the requester was not captured, a reply that a broker accepted counts"
         " as delivered."
     ),
     rests_on_absence=True,
-    consequence_of=frozenset(
-        (
-            "reply-undeliverable",
-            "client-hung",
-            "consumer-lag",
-            "consumer-not-pulling",
-            "broker-gone",
-            "broker-hung",
-            "packets-unacknowledged",
-        )
-    ),
+    consequence_of={
+        "reply-undeliverable",
+        "client-hung",
+        "consumer-lag",
+        "consumer-not-pulling",
+        "broker-gone",
+        "broker-hung",
+        "packets-unacknowledged",
+    },
 )

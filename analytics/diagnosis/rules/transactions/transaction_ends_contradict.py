@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from ...context import Context
+from ...names import was
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Tally, place_of
 from ...rule import COVERED, DiagnosisRule
 from ...stored import half_words
 from .halves import (
+    MOST_NAMED,
     OF_HALVES,
     HalvesFold,
     ObservedHalf,
     by_group_and_topic,
+    named_halves,
     stored_half,
     subject_of,
 )
-
-MOST_NAMED: Final = 5
 
 
 class _Fold(HalvesFold):
     def cases(self, context: Context) -> Iterable[Case]:
         both = [half for half in self.halves.ordered() if half.contradicts]
-        for (group, topic), several in sorted(by_group_and_topic(both).items()):
+        for group, topic, several in by_group_and_topic(both):
             yield _case(group, topic, several, context)
 
 
@@ -34,15 +34,13 @@ def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) 
     for message in halves:
         for end in message.ends.values():
             tally.add(end.evidence)
-    tally.count = count = len(halves)
-    messages_text = f"half message {halves[0].key}" if count == 1 else f"{count:,} half messages"
+    tally.count = len(halves)
     of = f" of {group}" if group else ""
     to = f" to {topic}" if topic else ""
-    were = "was" if count == 1 else "were"
     case = tally.case(
-        f"{messages_text}{of}{to} {were} both committed and rolled back; the broker keeps the first"
-        " decision",
-        subject_of(halves, context, halves[0].key if count == 1 else None),
+        f"{named_halves(halves)}{of}{to} {was(len(halves))} both committed and rolled back; the"
+        " broker keeps the first decision",
+        subject_of(halves, context),
     )
     for message in halves[:MOST_NAMED]:
         ends = sorted(message.ends.values(), key=lambda end: place_of(end.evidence))
@@ -78,7 +76,7 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=OF_HALVES,
     references=("apache/rocketmq#9791",),
-    needs=frozenset((Need.TRANSACTIONS,)),
+    needs={Need.TRANSACTIONS},
     lasts=None,
-    consequence_of=frozenset(("check-at-other-producer",)),
+    consequence_of={"check-at-other-producer"},
 )

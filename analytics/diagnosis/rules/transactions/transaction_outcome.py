@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.broker_store.half_messages import ABANDONED, ENDED
+from dissectors.quantities import counted
 from dissectors.remoting.topic_names import CHECKED_OUT_TOPIC
 from dissectors.rows.message_record import COMMITTED, ROLLED_BACK
 
 from ...context import Context
+from ...names import times
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Tally, place_of
-from ...refusals import times
 from ...rule import COVERED, DiagnosisRule
 from ...stored import half_words
 from .halves import (
@@ -40,7 +41,7 @@ _STORED: Final = {COMMITTED: COMMIT, ROLLED_BACK: ROLLBACK}
 class _Fold(HalvesFold):
     def cases(self, context: Context) -> Iterable[Case]:
         stored = [half for half in self.halves.ordered() if half.stored is not None]
-        for (group, topic), several in sorted(by_group_and_topic(stored).items()):
+        for group, topic, several in by_group_and_topic(stored):
             # If the producer decided all at once there is nothing to report; undecided
             # messages are for other rules, unless the capture ends soon.
             decided = sum(_outcome(half, context) is not None for half in several)
@@ -77,11 +78,10 @@ def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) 
         )
         if outcomes[decision]
     ]
-    messages_text = "1 half message" if len(halves) == 1 else f"{len(halves):,} half messages"
     case = tally.case(
-        f"{messages_text} of {group} to {topic}: {', '.join(parts)};"
+        f"{counted(len(halves), 'half message')} of {group} to {topic}: {', '.join(parts)};"
         f" the broker checked back {times(checks)}",
-        subject_of(halves, context),
+        subject_of(halves, context, with_message=False),
     )
     listed_halves = sorted(halves, key=lambda half: (half.decision is not None, not half.checked))
     case.details = [_described(half, context) for half in listed_halves[:MOST_LISTED]]
@@ -155,7 +155,7 @@ RULE = DiagnosisRule(
         " the broker accepted it (--store DIR). Half messages sent before the capture are not"
         " counted."
     ),
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     lasts=None,
-    consequence_of=frozenset(("transaction-ends-contradict", "check-at-other-producer")),
+    consequence_of={"transaction-ends-contradict", "check-at-other-producer"},
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from typing import Final
 
 from dissectors.endpoint import host_of
@@ -13,9 +11,9 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import joined_key, parts_of
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked
-from ...refusals import MAX_NAMED, counted_names, times
-from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
+from ...names import Names, counted_names, times
+from ...problem import Case, ProblemSeverity, Subject, asked
+from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, TallyFold
 
 UPDATE_BROKER: Final = int(RequestCode.UPDATE_BROKER_CONFIG)
 UPDATE_NAMESRV: Final = int(RequestCode.UPDATE_NAMESRV_CONFIG)
@@ -31,13 +29,12 @@ DANGEROUS: Final = {
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
-class _Fold(Fold):
+class _Fold(TallyFold):
     """Changes by one host at one server."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.tally = Tally()
-        self.settings: Counter[str] = Counter()
+        self.settings = Names()
         self.accepted = 0
         self.refused = 0
 
@@ -45,17 +42,14 @@ class _Fold(Fold):
         names = dangerous_of(row)
         self.tally.add(asked(row, f"{row.request_name} sets {', '.join(names)}"))
         for name in names:
-            if name in self.settings or len(self.settings) < MAX_NAMED:
-                self.settings[name] += 1
+            self.settings.note(name)
         if row.response_code == _SUCCESS:
             self.accepted += 1
         elif row.response_code is not None:
             self.refused += 1
 
-    def cases(self, context: Context) -> Iterable[Case]:
+    def case(self, context: Context) -> Case:
         count = self.tally.count
-        if not count:
-            return
         host, server = parts_of(self.key)
         name = context.broker(server)
         settings = ", ".join(sorted(self.settings))
@@ -72,10 +66,9 @@ class _Fold(Fold):
         if not self.accepted:
             case.severity = ProblemSeverity.WARNING
             if self.refused < count:
-                case.confidence = Confidence.LIKELY
-                case.reason = "whether the server did it was not captured"
+                case.doubt("whether the server did it was not captured")
         case.details.append(f"requests by setting: {counted_names(self.settings)}")
-        yield case
+        return case
 
 
 def dangerous_of(row: ExchangeRecord) -> list[str]:

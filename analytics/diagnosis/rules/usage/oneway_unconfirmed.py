@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from dissectors.quantities import counted
 from dissectors.remoting.code_sets import SENDS
 from dissectors.rows.record import ONEWAY, ExchangeRecord
 
 from ...context import Context
 from ...impact import Impact
+from ...names import counted_names, only
 from ...need import Need
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, place_of
-from ...refusals import counted_names, only
 from ...rule import DiagnosisRule, Exchanges, Fold
 from .traces import is_traced
 
@@ -58,10 +59,9 @@ class _Fold(Fold):
         groups = Counter(send.group for send in sends)
         group = only(groups)
         by = group or f"{len(groups)} groups"
-        was = "1 message was" if count == 1 else f"{count:,} messages were"
         case = tally.case(
-            f"{was} sent oneway to {self.key} by {by}: it is unknown whether the broker stored"
-            f" {'it' if count == 1 else 'them'}",
+            f"{counted(count, 'message was', 'messages were')} sent oneway to {self.key} by {by}:"
+            f" it is unknown whether the broker stored {'it' if count == 1 else 'them'}",
             Subject(
                 broker=only(context.broker(send.server_address) for send in sends),
                 topic=self.key,
@@ -96,9 +96,9 @@ RULE = DiagnosisRule(
     grpc="gRPC has no oneway sends.",
     impact=Impact.UNCONFIRMED,
     fold=_Fold,
-    exchanges=(Exchanges(key=_topic, requests=SENDS, statuses=frozenset((ONEWAY,))),),
+    exchanges=(Exchanges(key=_topic, requests=SENDS, statuses={ONEWAY}),),
     references=("alibaba/rocketmq#392",),
     limits="The capture does not show whether messages were lost.",
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     lasts=None,
 )

@@ -2,56 +2,48 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from typing import Final
 
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
+from ...bounded import keep
 from ...context import Context
+from ...names import MAX_NAMED, Names, counted_names, only
 from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
-from ...refusals import MAX_NAMED, counted_names, only
-from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
+from ...problem import Case, ProblemSeverity, Subject, asked, time_of
+from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, TallyFold
 
 NEVER_AWAITED: Final = frozenset((int(RequestCode.UPDATE_CONSUMER_OFFSET),))
 """requests whose response these clients never read (client-go InvokeOneWay, pyrocketmq)"""
 LANGUAGES: Final = frozenset(("GO", "PYTHON"))
 
 
-class _Fold(Fold):
+class _Fold(TallyFold):
     """Such requests of one language."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self.tally = Tally()
-        self.groups: Counter[str] = Counter()
+        self.groups = Names()
         self.clients: set[str] = set()
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if not self.tally.add_late(time_of(row)):
             self.tally.add(asked(row, f"{row.request_name} without the oneway flag"))
-        group = row.group
-        if group and (group in self.groups or len(self.groups) < MAX_NAMED):
-            self.groups[group] += 1
-        if len(self.clients) < MAX_NAMED:
-            self.clients.add(row.client_address)
+        self.groups.note(row.group)
+        keep(self.clients, row.client_address, MAX_NAMED)
 
-    def cases(self, context: Context) -> Iterable[Case]:
-        count = self.tally.count
-        if not count:
-            return
+    def case(self, context: Context) -> Case:
         group = only(self.groups)
         client = only(context.client(address) for address in self.clients)
         sender = client or f"{len(self.clients)} clients"
         case = self.tally.case(
-            f"{sender} ({self.key}) committed offsets {count:,} times without the oneway flag: the"
-            " client ignores the responses",
+            f"{sender} ({self.key}) committed offsets {self.tally.count:,} times without the oneway"
+            " flag: the client ignores the responses",
             Subject(group=group, client=client),
         )
         case.details.append(f"groups: {counted_names(self.groups)}")
-        yield case
+        return case
 
 
 def _language(row: ExchangeRecord) -> str | None:
@@ -75,15 +67,11 @@ RULE = DiagnosisRule(
     advice="Use a newer release of the client that sets the flag, or ignore such log lines.",
     grpc=NO_OFFSETS,
     fold=_Fold,
-    exchanges=(
-        Exchanges(
-            key=_language, requests=NEVER_AWAITED, statuses=frozenset((ANSWERED, UNANSWERED))
-        ),
-    ),
+    exchanges=(Exchanges(key=_language, requests=NEVER_AWAITED, statuses={ANSWERED, UNANSWERED}),),
     limits=(
         "The client's source code, not the capture, shows that it does not read the response. A"
         " oneway send of these clients looks like a normal one, and is not reported."
     ),
-    needs=frozenset((Need.GROUPS,)),
+    needs={Need.GROUPS},
     lasts=None,
 )

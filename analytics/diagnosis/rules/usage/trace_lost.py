@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -13,9 +12,9 @@ from dissectors.remoting.topic_names import TRACE_TOPIC, is_trace_topic
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...names import Names, by_client, counted_names
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown
-from ...refusals import MAX_NAMED, counted_names
 from ...rule import DiagnosisRule, Exchanges, Fold
 from ..refused.acl_signature import reason_of
 
@@ -40,7 +39,7 @@ class _Fold(Fold):
         """a trace was stored, or may have been: it has no response"""
         self.unrouted, self.refused = Tally(), Tally()
         self.without_right = False
-        self.clients: Counter[str] = Counter()
+        self.clients = Names()
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         code = row.response_code
@@ -53,8 +52,7 @@ class _Fold(Fold):
         tally = self.unrouted if row.request_code == _ROUTE else self.refused
         tally.add(shown(row))
         self.without_right = self.without_right or reason_of(row.remark) is not None
-        if row.client_address in self.clients or len(self.clients) < MAX_NAMED:
-            self.clients[row.client_address] += 1
+        self.clients.note(row.client_address)
 
     def cases(self, context: Context) -> Iterable[Case]:
         if self.stored:
@@ -70,10 +68,7 @@ class _Fold(Fold):
             f"message traces to {self.key} are lost: {why}; messages are not affected",
             Subject(topic=self.key),
         )
-        clients = Counter[str]()
-        for endpoint, count in self.clients.items():
-            clients[context.client(endpoint)] += count
-        case.details.append(f"clients: {counted_names(clients)}")
+        case.details.append(f"clients: {counted_names(by_client(self.clients, context))}")
         if self.without_right:
             case.advice = _RIGHTS_ADVICE
         yield case
@@ -112,13 +107,13 @@ RULE = DiagnosisRule(
     grpc="gRPC clients send no message traces.",
     fold=_Fold,
     exchanges=(
-        Exchanges(key=_key, requests=frozenset((_ROUTE,))),
+        Exchanges(key=_key, requests={_ROUTE}),
         Exchanges(key=_key, requests=SENDS),
     ),
     references=("apache/rocketmq-externals#563", "alibaba/spring-cloud-alibaba#1513"),
     limits="A trace topic with a custom name is not recognized.",
-    needs=frozenset((Need.ROUTES,)),
+    needs={Need.ROUTES},
     rests_on_absence=True,
     lasts=None,
-    consequence_of=frozenset(("acl-signature", "no-permission", "topic-missing-on-broker")),
+    consequence_of={"acl-signature", "no-permission", "topic-missing-on-broker"},
 )

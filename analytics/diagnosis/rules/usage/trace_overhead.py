@@ -12,9 +12,9 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
 from ...keys import Add, Flow, whole
+from ...names import MAX_NAMED, counted_names, only
 from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
-from ...refusals import MAX_NAMED, counted_names, only
 from ...rule import DiagnosisRule, Exchanges, Fold
 from .traces import is_traced
 
@@ -35,9 +35,7 @@ class _Fold(Fold):
         self.topics: Counter[str] = Counter()
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        if not is_traced(row):
-            self._count((row,))
-            return
+        """Add a trace."""
         if row.response_code not in (None, *STORED):
             return  # a refused trace takes no disk space
         size = row.request_bytes or 0
@@ -100,6 +98,6 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(Exchanges(key=whole, requests=SENDS, of_flow=True),),
     limits="Bytes of repeated attempts count, too.",
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     lasts=None,
 )

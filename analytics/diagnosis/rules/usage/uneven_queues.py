@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -12,11 +11,12 @@ from dissectors.remoting.code_sets import REPLIES, SENDS, STORED
 from dissectors.remoting.row_facts.routes import RoutedBroker
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import state_in
 from ...context import Context
-from ...keys import Add, Flow, flow_of
+from ...keys import Add, Flow
+from ...names import Names, counted_names, only
 from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked, place_of, time_of
-from ...refusals import MAX_NAMED, counted_names, only
+from ...problem import Case, ProblemSeverity, Subject, Tally, asked, place_of, time_of
 from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges, Fold
 from ...topics import is_own_topic
 from .traces import is_traced
@@ -59,10 +59,7 @@ class _Fold(Fold):
         super().__init__(key)
         self.queues: dict[_Queue, _Sends] = {}
         self.last = 0
-        self.groups: Counter[str] = Counter()
-
-    def add_exchange(self, row: ExchangeRecord) -> None:
-        self.adder_of(flow_of(row))((row,))
+        self.groups = Names()
 
     def adder_of(self, flow: Flow) -> Add:
         """Return the function that adds sends of one client to one broker."""
@@ -92,17 +89,14 @@ class _Fold(Fold):
                 counted += 1
                 if time > self.last:
                     self.last = time
-            if counted and group and (group in self.groups or len(self.groups) < MAX_NAMED):
-                self.groups[group] += counted
+            if counted:
+                self.groups.note(group, counted)
 
         return add
 
     def _sends_to(self, queue: _Queue, row: ExchangeRecord) -> _Sends | None:
         """Return the state of a queue, or None if the limit is reached."""
-        sends = self.queues.get(queue)
-        if sends is None and len(self.queues) < MAX_QUEUES:
-            sends = self.queues[queue] = _Sends(row)
-        return sends
+        return state_in(self.queues, queue, lambda: _Sends(row), MAX_QUEUES)
 
     def cases(self, context: Context) -> Iterable[Case]:
         by_broker: dict[str, dict[str, dict[int, int]]] = {}
@@ -141,8 +135,7 @@ class _Fold(Fold):
         case.details.append(f"messages by queue: {by_queue}{' …' if len(counts) > 16 else ''}")
         case.details.append(f"producer groups: {counted_names(self.groups)}")
         if not known:
-            case.confidence = Confidence.LIKELY
-            case.reason = "no route says how many queues there are"
+            case.doubt("no route says how many queues there are")
         return case
 
 
@@ -214,6 +207,6 @@ RULE = DiagnosisRule(
         " Brokers are not compared with each other, because a producer avoids one that fails or is"
         " slow. A batch counts as one message, and a refused send as none."
     ),
-    needs=frozenset((Need.SENDS,)),
+    needs={Need.SENDS},
     lasts=None,
 )

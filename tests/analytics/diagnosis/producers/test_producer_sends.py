@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analytics.diagnosis.context import Context
+from analytics.diagnosis.keys import flow_of
 from analytics.diagnosis.producers import producers as of
 from analytics.diagnosis.producers.producer_sends import (
     ProducerSends,
@@ -73,5 +74,5 @@ def test_a_relay_sends_on_for_several_processes(monkeypatch: pytest.MonkeyPatch)
     assert process_digits(first) != process_digits(other)
     rows = [send(at, one) for at, one in enumerate([first, other, None, first, other])]
     for row in rows:
-        fold.add_exchange(row)
-    assert sorted(len(one.marks) for one in fold._of.values()) == [1, 2]
+        fold.adder_of(flow_of(row))([row])
+    assert sorted(len(one.marks) for one in fold.sends.values()) == [1, 2]

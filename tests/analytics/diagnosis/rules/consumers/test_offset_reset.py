@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from analytics.diagnosis.impact import Impact
+from analytics.diagnosis.keys import flow_of
 from analytics.diagnosis.problem import ProblemSeverity, time_of
 from analytics.diagnosis.rules.consumers import offset_moved
 from analytics.diagnosis.rules.consumers.offset_reset import RULE
@@ -120,8 +121,9 @@ def test_several_clients_of_one_queue_are_not_compared() -> None:
 def test_memory_is_bounded_for_a_queue_that_is_idle_for_days() -> None:
     fold = RULE.new_fold("bills")
     for at in range(20_000):
-        fold.add_exchange(pull(15_000 * at, 300, 300))
-    (pulls,) = fold.__dict__["_queues"].values()
+        row = pull(15_000 * at, 300, 300)
+        fold.adder_of(flow_of(row))([row])
+    (pulls,) = vars(fold)["queues"].values()
     assert len(pulls.joined()) == 2
 
 
