@@ -24,8 +24,8 @@ from dissectors.where.conditions import Test
 from dissectors.where.filter import WhereError, compile_where
 from dissectors.where.message_fields import message_fields
 from replay.cluster.route import ReadRoute
-from replay.errors import ClientError, RouteError
-from replay.safety import Guard, TargetRefused
+from replay.errors import RouteError
+from replay.safety import Guard
 from replay.topic_reader import OffsetRange, Pulled, TopicQueue, TopicReader
 
 from ..decode.sinks import EncodedSink, LinesSink, Sink
@@ -37,7 +37,6 @@ from ..ui.figures import clock, count, day, moment
 from ..ui.interrupt import first_ends
 from ..ui.json_array import rows_output
 from ..ui.json_text import json_line
-from ..ui.option_names import command_error
 from ..ui.option_values import usage_error
 from ..ui.output import Output
 from ..ui.screen.tables import table_lines
@@ -67,18 +66,13 @@ def _reading(request: ClusterRequest, topic: str) -> Iterator[tuple[TopicReader,
     agreement = agreement_of(request.yes, request.allow)
     agreement.add(config.namesrv_addresses())
     guard = Guard(agreement)
-    try:
-        with TopicReader(replace(config, guard=guard.why_not)) as reader:
-            route = reader.route(topic)
-            if route.is_static:
-                raise RouteError(f"{topic} is a static topic, which cannot be read this way")
-            named = (route.address_of(broker) for broker in route.queues)
-            agree_to_read(guard, [address for address in named if address is not None], topic)
-            yield reader, route
-    except ClientError as error:
-        raise command_error(error) from None
-    except TargetRefused as refusal:
-        raise CommandError(str(refusal)) from None
+    with TopicReader(replace(config, guard=guard.why_not)) as reader:
+        route = reader.route(topic)
+        if route.is_static:
+            raise RouteError(f"{topic} is a static topic, which cannot be read this way")
+        named = (route.address_of(broker) for broker in route.queues)
+        agree_to_read(guard, [address for address in named if address is not None], topic)
+        yield reader, route
 
 
 # -- consume --------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from dissectors.printable import printable
 from dissectors.quantities import counted
 from dissectors.temporary import PRIVATE, create_new
 from replay.consent import Consent
-from replay.errors import ConfigError
 from replay.proxy.options import ProxyOptions
 from replay.proxy.proxy import Proxy, run_proxy
 from replay.proxy.recording import Recording, Tap
@@ -27,7 +26,6 @@ from ..ui.console import Style
 from ..ui.errors import print_note
 from ..ui.figures import count, duration, size
 from ..ui.interrupt import first_ends
-from ..ui.option_names import command_error
 from ..ui.option_values import about, usage_error
 from ..ui.output import refuse_existing
 from ..ui.screen.panels import Labelled
@@ -56,9 +54,6 @@ def run_proxy_command(request: ProxyRequest) -> ExitStatus:
     try:
         proxy = run_proxy(options, run.started, run.tick, first_ends, request.seconds)
         run.finish(proxy)
-    except ConfigError as error:
-        run.discard()
-        raise command_error(error) from None
     except BaseException:
         run.discard()
         raise

@@ -26,7 +26,7 @@ from replay.captured.own_connections import OwnConnections
 from replay.captured.source import Survey
 from replay.config import ProducerConfig
 from replay.consent import Consent
-from replay.errors import ClientError, ConfigError, NameServerError
+from replay.errors import ConfigError, NameServerError
 from replay.plan.planned_run import PlannedRun
 from replay.plan.planner import PlannedSend, SendOrder
 from replay.run.compare import Comparison
@@ -51,7 +51,7 @@ from replay.run.journal_rows import (
 from replay.run.read_ahead import DEPTH
 from replay.run.replay_run import Figures, ReplayRun
 from replay.run.replayer import run_replay
-from replay.safety import Agreement, Guard, TargetRefused
+from replay.safety import Agreement, Guard
 from replay.sandbox import SandboxError, SandboxOptions, injections_of_file
 from replay.transport.problems import is_own_address
 from replay.transport.tls import tls_context
@@ -83,12 +83,7 @@ from .result import result_json, result_lines
 
 def run_send(ready: PreparedReplay) -> ExitStatus:
     """Replay; raise CommandError on failure."""
-    try:
-        return _Sending(ready).run()
-    except (JournalError, TargetRefused) as error:
-        raise CommandError(str(error)) from None
-    except (SandboxError, ClientError) as error:
-        raise command_error(error) from None
+    return _Sending(ready).run()
 
 
 class _ReplayProgress(Progress):
