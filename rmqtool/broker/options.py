@@ -21,12 +21,12 @@ from replay.sandbox import (
 from replay.sandbox.options import DELAY_LEVELS, check_options
 
 from ..ui import common_options as common
+from ..ui.common_options import ObjectFormat
 from ..ui.console import When
 from ..ui.declared import declared, option
 from ..ui.option_names import command_error
 from ..ui.option_values import duration_option, size_option, usage_error
 from ..ui.status import CommandError, ExitStatus
-from .event_output import EventFormat
 
 _WHERE, _WHAT, _WRONG, _OUTPUT = "Addresses", "Cluster", "Fault injection", "Output"
 _TOPIC = re.compile(r"([%|a-zA-Z0-9_-]{1,127})(?::(\d{1,4}))?")
@@ -160,7 +160,7 @@ class BrokerRequest:
     fault: list[str] = FAULT
     faults: list[Path] = FAULTS
     seed: int | None = SEED
-    format: EventFormat = option("Output format; json is one array.", _OUTPUT, EventFormat.table)
+    format: ObjectFormat = option("Output format; json is one array.", _OUTPUT, ObjectFormat.table)
     log: bool = option("Log every request and connection.", _OUTPUT, False)
     seconds: float | None = DURATION
     colour: When = common.COLOR

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
-from functools import partial
 from typing import Any
 
 from dissectors.foreign import natural_of
@@ -17,7 +16,7 @@ from ..ui import common_options as common
 from ..ui.console import When
 from ..ui.declared import argument, declared, option
 from ..ui.option_names import command_error
-from ..ui.option_values import one_of, time_option, usage_error
+from ..ui.option_values import time_option, usage_error
 from ..ui.status import CommandError, ExitStatus
 
 _TARGET, _SELECT, _OUTPUT = "Target", "Filters", "Output"
@@ -123,14 +122,8 @@ class ConsumeCommand(ClusterRequest):
     )
     key: str | None = option("Show only messages with this key.", _SELECT, metavar="KEY")
     where: str = common.where("Show only messages that match", "reconsume_times > 0")
-    format: ConsumeFormat = option(
-        "Output format; body: bodies only, one per line.",
-        _OUTPUT,
-        "table",
-        metavar="table|json|jsonl|body",
-        value=ConsumeFormat.table,
-        typed=str,
-        read=partial(one_of, ConsumeFormat),
+    format: ConsumeFormat = common.choice(
+        ConsumeFormat, "Output format; body: bodies only, one per line.", _OUTPUT
     )
 
 
@@ -143,15 +136,7 @@ class TopicCommand(ClusterRequest):
     groups: list[str] | None = option(
         "Show only the lag of this group; repeatable.", _SELECT, names="--group", metavar="GROUP"
     )
-    format: TopicFormat = option(
-        "Output format.",
-        _OUTPUT,
-        "table",
-        metavar="table|json",
-        value=TopicFormat.table,
-        typed=str,
-        read=partial(one_of, TopicFormat),
-    )
+    format: TopicFormat = common.choice(TopicFormat, "Output format.", _OUTPUT)
 
 
 def config_of(given: ClusterRequest) -> ProducerConfig:

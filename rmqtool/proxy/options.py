@@ -18,11 +18,11 @@ from replay.proxy.options import ProxyOptions, check_options
 from replay.safety import Guard
 from replay.sandbox import SandboxError
 
-from ..broker.event_output import EventFormat
 from ..broker.options import DURATION, FAULT, FAULTS, SEED, faults_of
 from ..send import targets
 from ..send.options import NO_NAMESRV
 from ..ui import common_options as common
+from ..ui.common_options import ObjectFormat
 from ..ui.console import When
 from ..ui.declared import declared, option
 from ..ui.option_names import command_error
@@ -117,7 +117,7 @@ class ProxyRequest:
     fault: list[str] = FAULT
     faults: list[Path] = FAULTS
     seed: int | None = SEED
-    format: EventFormat = option("Output format; json is one array.", _OUTPUT, EventFormat.table)
+    format: ObjectFormat = option("Output format; json is one array.", _OUTPUT, ObjectFormat.table)
     log: bool = option("Log every connection and injected fault.", _OUTPUT, False)
     seconds: float | None = DURATION
     colour: When = common.COLOR

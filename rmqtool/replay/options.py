@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from enum import StrEnum
 from fractions import Fraction
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -33,6 +32,7 @@ from replay.validators import why_not_group
 
 from ..send import targets
 from ..ui import common_options as common
+from ..ui.common_options import ObjectFormat
 from ..ui.console import When
 from ..ui.declared import argument, as_given, declared, option
 from ..ui.option_values import one_of, size_option, usage_error
@@ -44,19 +44,6 @@ RAW: Final = "raw"
 SANDBOX: Final = "sandbox"
 _SHARE: Final = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%|(0?\.\d{1,9}|1(?:\.0)?)", re.ASCII)
 _Value = TypeVar("_Value")
-
-
-class ReplayFormat(StrEnum):
-    """The format of plans and results."""
-
-    table = "table"
-    json = "json"
-    jsonl = "jsonl"
-
-    @property
-    def is_json(self) -> bool:
-        """Whether sends and results are objects."""
-        return self is not ReplayFormat.table
 
 
 def _read_by(read: Callable[[str], _Value]) -> Callable[[str, str | None], _Value | None]:
@@ -105,21 +92,6 @@ def _group_of(name: str, text: str | None) -> str | None:
     if problem is not None:
         raise CommandError(f"{name}: {problem.reason}", problem.hint, ExitStatus.USAGE)
     return text
-
-
-def _choice(kind: type[StrEnum], text: str, panel: str, **more: Any) -> Any:
-    """Declare an option whose value is one of an enum, by default the first one."""
-    first = next(iter(kind))
-    return option(
-        text,
-        panel,
-        first.value,
-        metavar="|".join(kind),
-        value=first,
-        typed=str,
-        read=partial(one_of, kind),
-        **more,
-    )
 
 
 @declared
@@ -203,7 +175,7 @@ class ReplayRequest:
         typed=str | None,
         read=_share_of,
     )
-    sample_by: SampleBy = _choice(
+    sample_by: SampleBy = common.choice(
         SampleBy,
         "What --sample keeps together; key: sharding key, first key, or UNIQ_KEY.",
         _SELECTION,
@@ -259,25 +231,25 @@ class ReplayRequest:
         metavar="N",
         show_default=False,
     )
-    queues: QueuePolicy = _choice(
+    queues: QueuePolicy = common.choice(
         QueuePolicy,
         "Queue selection: captured with fallback, captured only, or a new choice.",
         _SENDING,
     )
-    order: SendOrder = _choice(
+    order: SendOrder = common.choice(
         SendOrder,
         "Wait for earlier sends: as captured, per queue, or never.",
         _SENDING,
     )
-    ids: Ids = _choice(
+    ids: Ids = common.choice(
         Ids,
         "Keep captured UNIQ_KEYs, or create new ones and record the old.",
         _SENDING,
     )
-    batches: BatchPolicy = _choice(
+    batches: BatchPolicy = common.choice(
         BatchPolicy, "Replay batches whole, or split them into messages.", _SENDING
     )
-    requests: RequestPolicy = _choice(
+    requests: RequestPolicy = common.choice(
         RequestPolicy,
         "Replay request-reply messages as plain sends, or wait for the reply.",
         _SENDING,
@@ -308,15 +280,8 @@ class ReplayRequest:
     resume: str | None = option(
         "Resume an interrupted run from its journal.", _RESULTS, metavar="FOLDER"
     )
-    sync: Sync = option(
-        "When to sync the journal to disk.",
-        _RESULTS,
-        Sync.second.value,
-        names="--fsync",
-        metavar="|".join(Sync),
-        value=Sync.second,
-        typed=str,
-        read=partial(one_of, Sync),
+    sync: Sync = common.choice(
+        Sync, "When to sync the journal to disk.", _RESULTS, Sync.second, names="--fsync"
     )
     fail_on: list[ComparisonCondition] = option(
         "Exit 4 on new-failures, 'failures>1%', 'p99>2x', or 'late-p99>50ms'; repeatable.",
@@ -326,10 +291,10 @@ class ReplayRequest:
         typed=list[str],
         read=lambda name, texts: [targets.value_of(name, condition_of, text) for text in texts],
     )
-    format: ReplayFormat = option(
+    format: ObjectFormat = option(
         "Output format; json writes a dry-run plan as one array.",
         _RESULTS,
-        ReplayFormat.table,
+        ObjectFormat.table,
     )
     colour: When = common.COLOR
     quiet: bool = common.QUIET

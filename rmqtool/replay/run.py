@@ -9,12 +9,13 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 
+from ..ui.common_options import ObjectFormat
 from ..ui.console import terminal_of
 from ..ui.interrupt import first_ends
 from ..ui.json_array import rows_output
 from ..ui.screen.progress import Progress
 from ..ui.status import CommandError, ExitStatus
-from .options import ReplayFormat, ReplayRequest
+from .options import ReplayRequest
 from .plan import batches_of, note_cut_sources, planned_of, readable, refuse_undecoded, surveyed
 from .plan_lines import plan_json, plan_lines, summary_lines
 from .prepared import PreparedReplay, prepared
@@ -44,7 +45,7 @@ def _show(ready: PreparedReplay) -> ExitStatus:
     terminal = terminal_of(sys.stdout, request.colour)
     table = plan_lines(terminal, len(planned.source.sources), request.is_live)
     as_json = request.format.is_json
-    output = rows_output("-", request.format is ReplayFormat.json)
+    output = rows_output("-", request.format is ObjectFormat.json)
     progress = Progress(sys.stderr, not request.quiet and not terminal.is_terminal, "sends")
     try:
         with first_ends(planned.stop) if request.is_live else nullcontext():

@@ -24,6 +24,7 @@ from replay.plan.pace import Rate, duration_of, rate_of
 from replay.validators import why_not_message, why_not_topic, why_not_user_properties
 
 from ..ui import common_options as common
+from ..ui.common_options import ObjectFormat
 from ..ui.console import When
 from ..ui.declared import argument, declared, option
 from ..ui.errors import print_note
@@ -47,14 +48,6 @@ class InputForm(StrEnum):
     """The form of an input line."""
 
     lines = "lines"
-    jsonl = "jsonl"
-
-
-class SendFormat(StrEnum):
-    """The format of the result."""
-
-    table = "table"
-    json = "json"
     jsonl = "jsonl"
 
 
@@ -186,15 +179,7 @@ class SendCommand:
         typed=str | None,
         read=partial(one_of, InputForm),
     )
-    mode: SendMode = option(
-        "Send mode.",
-        _SENDING,
-        "sync",
-        metavar="sync|async|oneway",
-        value=SendMode.SYNC,
-        typed=str,
-        read=partial(one_of, SendMode),
-    )
+    mode: SendMode = common.choice(SendMode, "Send mode.", _SENDING)
     timeout_ms: int = targets.timeout("Timeout of a send including retries.")
     retries: int = targets.RETRIES
     fault_strategy: FaultSettings | None = option(
@@ -231,14 +216,8 @@ class SendCommand:
         names="--vip/--no-vip",
     )
     trace: bool = option("Write message traces to the trace topic.", _SENDING, False)
-    format: SendFormat = option(
-        "Output format; json is one array.",
-        _RESULTS,
-        "table",
-        metavar="table|json|jsonl",
-        value=SendFormat.table,
-        typed=str,
-        read=partial(one_of, SendFormat),
+    format: ObjectFormat = common.choice(
+        ObjectFormat, "Output format; json is one array.", _RESULTS
     )
     verbose: bool = option("Show every attempt of every message.", _RESULTS, False)
     log: str | None = option(

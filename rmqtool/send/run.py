@@ -30,6 +30,7 @@ from replay.sending.send import KeySelector
 from replay.wire_capture import WireCapture
 
 from ..decode.sinks import EncodedSink, LinesSink
+from ..ui.common_options import ObjectFormat
 from ..ui.console import terminal_of
 from ..ui.errors import print_note, said
 from ..ui.figures import count, duration, size
@@ -41,7 +42,7 @@ from ..ui.output import Output, naming, refuse_existing, refuse_inputs
 from ..ui.screen.progress import Far, Progress
 from ..ui.status import CommandError, ExitStatus
 from .input_lines import BadLine, LineReader, Outgoing
-from .options import SendCommand, SendFormat, config_of, message_of
+from .options import SendCommand, config_of, message_of
 from .result_lines import Ended, attempt_lines, is_good, json_of, rows_of
 from .summary import SendSummary, summary_lines
 from .targets import Question, agreement_of
@@ -191,7 +192,7 @@ class _Run:
         self._capture = capture
         self._summary = SendSummary()
         self._stopped = False
-        output = rows_output("-", request.format is SendFormat.json)
+        output = rows_output("-", request.format is ObjectFormat.json)
         self._terminal = terminal_of(sys.stdout, request.colour)
         self._output = output
         self._lines = LinesSink(output, attempt_lines(self._terminal))
@@ -288,7 +289,7 @@ class _Run:
             self._hopeless = True
             if self._stop is not None:
                 self._stop()  # nobody to ask: the same for the next message
-        if self._request.format is not SendFormat.table:
+        if self._request.format.is_json:
             self._objects.write([ended])
         elif self._is_shown(ended):
             self.clear()
@@ -320,7 +321,7 @@ class _Run:
     def finish(self, seconds: float) -> None:
         """Show the summary."""
         self.clear()
-        request, table = self._request, self._request.format is SendFormat.table
+        request, table = self._request, not self._request.format.is_json
         notes = [self._log.finish()] if self._log is not None else []
         if table:
             self._lines.idle()

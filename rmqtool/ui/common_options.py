@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dissectors.tcp.decompression import MOST_TIMES
@@ -11,7 +12,7 @@ from dissectors.times import UTC_ZONE
 
 from .console import When
 from .declared import argument, option
-from .option_values import names_in, ports_of, size_option, time_option, zone_option
+from .option_values import names_in, one_of, ports_of, size_option, time_option, zone_option
 from .status import CommandError
 
 if TYPE_CHECKING:
@@ -42,6 +43,36 @@ class RowFormat(StrEnum):
     def is_json(self) -> bool:
         """Whether rows are objects: one array of them, or one on each line."""
         return self in (RowFormat.json, RowFormat.jsonl)
+
+
+class ObjectFormat(StrEnum):
+    """The format of results that are text for people, or objects."""
+
+    table = "table"
+    json = "json"
+    jsonl = "jsonl"
+
+    @property
+    def is_json(self) -> bool:
+        """Whether results are objects: one array of them, or one on each line."""
+        return self is not ObjectFormat.table
+
+
+def choice(
+    kind: type[StrEnum], text: str, panel: str, default: StrEnum | None = None, **more: Any
+) -> Any:
+    """Declare an option whose value is a member of an enum, by default the first one."""
+    default = next(iter(kind)) if default is None else default
+    return option(
+        text,
+        panel,
+        default.value,
+        metavar="|".join(kind),
+        value=default,
+        typed=str,
+        read=partial(one_of, kind),
+        **more,
+    )
 
 
 def _ports(_option: str, texts: list[str] | None) -> frozenset[int]:
