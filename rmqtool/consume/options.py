@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
 from typing import Any
 
 from dissectors.foreign import natural_of
-from replay.config import NAMESRV_VARIABLE, ProducerConfig
-from replay.errors import ConfigError, NameServerError
 
 from ..send import targets
-from ..send.options import NO_NAMESRV
 from ..ui import common_options as common
 from ..ui.console import When
 from ..ui.declared import argument, declared, option
-from ..ui.option_names import command_error
 from ..ui.option_values import time_option, usage_error
 from ..ui.status import CommandError, ExitStatus
 
@@ -137,21 +132,3 @@ class TopicCommand(ClusterRequest):
         "Show only the lag of this group; repeatable.", _SELECT, names="--group", metavar="GROUP"
     )
     format: TopicFormat = common.choice(TopicFormat, "Output format.", _OUTPUT)
-
-
-def config_of(given: ClusterRequest) -> ProducerConfig:
-    """Return the settings of the client; raise CommandError if they are invalid."""
-    try:
-        config = ProducerConfig(
-            group="rmqtool",
-            namesrv=given.namesrv or "",
-            api_timeout_ms=given.timeout_ms,
-            credentials=targets.credentials_of_option(given.acl),
-            tls=targets.tls_of_options(given),
-        )
-        if not (config.namesrv or os.environ.get(NAMESRV_VARIABLE)):
-            raise CommandError("no NameServer given", NO_NAMESRV, ExitStatus.USAGE)
-        config.namesrv_addresses()
-    except (ConfigError, NameServerError) as error:
-        raise command_error(error, ExitStatus.USAGE) from None
-    return config

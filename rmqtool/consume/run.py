@@ -19,9 +19,6 @@ from dissectors.quantities import counted
 from dissectors.remoting.messages.batch import is_inner_batch, unwrap_inner_batch
 from dissectors.rows.message_record import DELIVERED, MESSAGE_COLUMNS, MessageRecord
 from dissectors.rows.tables import struct_encoder
-from dissectors.times import UTC_ZONE
-from dissectors.where.conditions import Test
-from dissectors.where.filter import WhereError, compile_where
 from dissectors.where.message_fields import message_fields
 from replay.cluster.route import ReadRoute
 from replay.errors import RouteError
@@ -29,8 +26,9 @@ from replay.safety import Guard
 from replay.topic_reader import OffsetRange, Pulled, TopicQueue, TopicReader
 
 from ..decode.sinks import EncodedSink, LinesSink, Sink
-from ..send.targets import agree_to_read, agreement_of
+from ..send.targets import agree_to_read, agreement_of, client_config
 from ..ui.columns import LineColumn, LineTable
+from ..ui.common_options import where_test
 from ..ui.console import Style, one_line, terminal_of
 from ..ui.errors import print_note
 from ..ui.figures import clock, count, day, moment
@@ -40,7 +38,7 @@ from ..ui.json_text import json_line
 from ..ui.option_values import usage_error
 from ..ui.output import Output
 from ..ui.screen.tables import table_lines
-from ..ui.status import CommandError, ExitStatus
+from ..ui.status import ExitStatus
 from .options import (
     ClusterRequest,
     ConsumeCommand,
@@ -49,7 +47,6 @@ from .options import (
     Start,
     TopicCommand,
     TopicFormat,
-    config_of,
 )
 
 _WHOLE: Final = 1 << 26
@@ -62,7 +59,9 @@ _SAMPLE: Final = 50
 @contextmanager
 def _reading(request: ClusterRequest, topic: str) -> Iterator[tuple[TopicReader, ReadRoute]]:
     """Yield a reader and the route of a topic, after the user agreed to its brokers."""
-    config = config_of(request)
+    config = client_config(
+        request, request.namesrv, group="rmqtool", api_timeout_ms=request.timeout_ms
+    )
     agreement = agreement_of(request.yes, request.allow)
     agreement.add(config.namesrv_addresses())
     guard = Guard(agreement)
@@ -173,13 +172,7 @@ def _wanted(request: ConsumeCommand) -> Callable[[MessageRecord], bool]:
     key = request.key
     # Brokers return the offset of the nearest message, which may be an earlier one.
     since = request.start[0] * 1_000_000 if isinstance(request.start, tuple) else 0
-    where: Test | None = None
-    if request.where.strip():
-        try:
-            where = compile_where(request.where, message_fields(), UTC_ZONE)
-        except WhereError as error:
-            hint = error.pointed()
-            raise CommandError(f"--where: {error.reason}", hint, ExitStatus.USAGE) from None
+    where = where_test("--where", request.where, message_fields)
 
     def wanted(row: MessageRecord) -> bool:
         if since and (row.store_time or 0) < since:

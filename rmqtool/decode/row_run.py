@@ -14,13 +14,12 @@ from dissectors.times import Moment
 
 from ..api.tables.table import ArrowColumn, Table, UnknownColumnError
 from ..ui.columns import CORE_RANK, LineColumn, LineTable
-from ..ui.common_options import RowFormat
+from ..ui.common_options import RowFormat, where_test
 from ..ui.console import UNLIMITED, Terminal, When, one_line, terminal_of
 from ..ui.figures import clock, duration, moment
 from ..ui.json_array import rows_output
 from ..ui.option_values import usage_error
 from ..ui.output import Output
-from ..ui.status import CommandError, ExitStatus
 from .options import DecodeRequest, View
 from .sinks import EncodedSink, LinesSink, ParquetSink, Sink
 
@@ -64,15 +63,8 @@ def rows_of_table(
 
 
 def compiled(request: DecodeRequest, fields: Callable[[], FieldSet]) -> Test | None:
-    """Return the filter; turn its errors into usage errors with the position."""
-    if not request.where.strip():
-        return None
-    from dissectors.where.filter import WhereError, compile_where
-
-    try:
-        return compile_where(request.where, fields(), request.zone)
-    except WhereError as error:
-        raise CommandError(f"--where: {error.reason}", error.pointed(), ExitStatus.USAGE) from None
+    """Return the filter of `--where`, or None without one; raise CommandError if it is invalid."""
+    return where_test("--where", request.where, fields, request.zone)
 
 
 def parquet_sink(

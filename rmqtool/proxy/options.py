@@ -11,7 +11,7 @@ from dissectors.endpoint import endpoint_text, split_endpoint
 from dissectors.foreign import natural_of
 from dissectors.where.fields import exchange_fields
 from dissectors.where.filter import WhereError, compile_where
-from replay.config import NAMESRV_VARIABLE, ProducerConfig
+from replay.config import ProducerConfig
 from replay.errors import ConfigError, NameServerError
 from replay.proxy.faults import check_injections
 from replay.proxy.options import ProxyOptions, check_options
@@ -20,7 +20,6 @@ from replay.sandbox import SandboxError
 
 from ..broker.options import DURATION, FAULT, FAULTS, SEED, faults_of
 from ..send import targets
-from ..send.options import NO_NAMESRV
 from ..ui import common_options as common
 from ..ui.common_options import ObjectFormat
 from ..ui.console import When
@@ -130,8 +129,7 @@ def options_of(
     """Return the settings of the proxy, and what guards addresses; raise CommandError for what it
     cannot be set to.
     """
-    if not (given.namesrv or variables.get(NAMESRV_VARIABLE)):
-        raise CommandError("no NameServer given", NO_NAMESRV, ExitStatus.USAGE)
+    targets.refuse_no_namesrv(given.namesrv, variables)
     try:
         namesrv = ProducerConfig(group="proxy", namesrv=given.namesrv or "").namesrv_addresses()
     except (ConfigError, NameServerError) as error:

@@ -14,7 +14,6 @@ from dissectors.remoting.code_names import request_code
 from dissectors.remoting.code_sets import SENDS
 from dissectors.times import Moment
 from dissectors.where.fields import exchange_fields
-from dissectors.where.filter import WhereError, compile_where
 from replay.plan.choose import OptionalKind, SampleBy, Selection
 from replay.plan.pace import PaceOptions, Rate, duration_of, rate_of, speed_of
 from replay.plan.planner import (
@@ -49,15 +48,6 @@ _Value = TypeVar("_Value")
 def _read_by(read: Callable[[str], _Value]) -> Callable[[str, str | None], _Value | None]:
     """Return a reader for an option that may be missing."""
     return lambda name, text: None if text is None else targets.value_of(name, read, text)
-
-
-def _where_of(name: str, text: str) -> Callable[[object], bool] | None:
-    if not text.strip():
-        return None
-    try:
-        return compile_where(text, exchange_fields())
-    except WhereError as error:
-        raise CommandError(f"{name}: {error.reason}", error.pointed(), ExitStatus.USAGE) from None
 
 
 def _share_of(name: str, text: str | None) -> Fraction | None:
@@ -164,7 +154,7 @@ class ReplayRequest:
         common.where("Replay only messages that match", "topic == Orders"),
         value=None,
         typed=str,
-        read=_where_of,
+        read=lambda name, text: common.where_test(name, text, exchange_fields),
     )
     since: Moment | None = common.SINCE_UTC
     until: Moment | None = common.UNTIL_UTC

@@ -26,7 +26,7 @@ from replay.captured.own_connections import OwnConnections
 from replay.captured.source import Survey
 from replay.config import ProducerConfig
 from replay.consent import Consent
-from replay.errors import ConfigError, NameServerError
+from replay.errors import NameServerError
 from replay.plan.planned_run import PlannedRun
 from replay.plan.planner import PlannedSend, SendOrder
 from replay.run.compare import Comparison
@@ -61,14 +61,13 @@ from ..send.targets import (
     Question,
     agreement_of,
     can_ask,
-    credentials_of_option,
-    tls_of_options,
+    client_config,
 )
 from ..ui.console import terminal_of
 from ..ui.errors import print_note
 from ..ui.figures import count, duration, share
 from ..ui.interrupt import first_ends
-from ..ui.option_names import command_error, in_options
+from ..ui.option_names import in_options
 from ..ui.option_values import about, usage_error
 from ..ui.screen.progress import Far, Progress
 from ..ui.screen.prompts import typed
@@ -295,19 +294,14 @@ class _Sending:
         if namesrv is None and not os.environ.get("NAMESRV_ADDR"):
             hint = "name a NameServer with -n HOST:PORT, or start a target: --target sandbox"
             raise CommandError("no target", hint, ExitStatus.USAGE)
-        try:
-            config = ProducerConfig(
-                group="rmqtool-replay",
-                namesrv=namesrv or "",
-                send_timeout_ms=request.timeout_ms,
-                retries=request.retries,
-                retries_async=request.retries,
-                credentials=credentials_of_option(request.acl),
-                tls=tls_of_options(request),
-            )
-            config.namesrv_addresses()
-        except (ConfigError, NameServerError) as error:
-            raise command_error(error, ExitStatus.USAGE) from None
+        config = client_config(
+            request,
+            namesrv,
+            group="rmqtool-replay",
+            send_timeout_ms=request.timeout_ms,
+            retries=request.retries,
+            retries_async=request.retries,
+        )
         if config.tls is not None:
             tls_context(config.tls)  # unusable files are one error, not one per send
         return config

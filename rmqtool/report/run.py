@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Final
 from analytics.reports import REPORT_MODULES
 from dissectors.owned_folder import OwnedFolder
 from dissectors.quantities import counted
-from dissectors.where.fields import similar, suggestion
-from dissectors.where.filter import WhereError
+from dissectors.where.fields import exchange_fields, similar, suggestion
 
+from ..ui.common_options import where_test
 from ..ui.errors import print_note
 from ..ui.extras import CONNECT_LIBRARIES, REPORT_LIBRARIES, SPARK_LIBRARIES, are_installed, require
 from ..ui.figures import duration, size
@@ -86,15 +86,7 @@ def _check_master(request: ReportRequest) -> None:
 
 def check_where(request: ReportRequest) -> None:
     """Raise CommandError for an invalid filter."""
-    if not request.where.strip():
-        return
-    from dissectors.where.fields import exchange_fields
-    from dissectors.where.filter import compile_where
-
-    try:
-        compile_where(request.where, exchange_fields(), request.zone)
-    except WhereError as error:
-        raise CommandError(f"--where: {error.reason}", error.pointed(), ExitStatus.USAGE) from None
+    where_test("--where", request.where, exchange_fields, request.zone)
 
 
 def _check_name(request: ReportRequest) -> None:

@@ -15,8 +15,8 @@ from time import time_ns
 from typing import Final
 
 from dissectors.remoting.sysflag import COMPRESSION_TYPES
-from replay.config import NAMESRV_VARIABLE, ProducerConfig, version_of_release
-from replay.errors import ConfigError, NameServerError
+from replay.config import ProducerConfig, version_of_release
+from replay.errors import ConfigError
 from replay.fault import GENERATIONS, FaultSettings
 from replay.message import Message, SendMode, TransactionState
 from replay.namespace import wrap_namespace
@@ -28,7 +28,7 @@ from ..ui.common_options import ObjectFormat
 from ..ui.console import When
 from ..ui.declared import argument, declared, option
 from ..ui.errors import print_note
-from ..ui.option_names import MESSAGE, command_error
+from ..ui.option_names import MESSAGE
 from ..ui.option_values import about, one_of, time_option, usage_error
 from ..ui.status import CommandError, ExitStatus
 from . import targets
@@ -40,7 +40,6 @@ _STDIN: Final = "-"
 _PATIENCE: Final = 1.0
 """seconds without input after which the user is notified"""
 _OFF: Final = "off"
-NO_NAMESRV: Final = f"give -n HOST:PORT[;HOST:PORT], or set {NAMESRV_VARIABLE}"
 _TRANSACTION_STATES: Final = {state.name.lower(): state for state in TransactionState}
 
 
@@ -350,27 +349,19 @@ def _check_message(command: SendCommand, message: Message, config: ProducerConfi
 
 def config_of(given: SendCommand) -> ProducerConfig:
     """Return the settings of the producer; raise CommandError if they are invalid."""
-    try:
-        config = ProducerConfig(
-            group=given.group,
-            namesrv=given.namesrv or "",
-            send_timeout_ms=given.timeout_ms,
-            retries=given.retries,
-            retries_async=given.retries,
-            fault=given.fault_strategy,
-            client_version=given.client,
-            serialize_type=given.header,
-            vip_channel=given.vip,
-            namespace=given.namespace,
-            credentials=targets.credentials_of_option(given.acl),
-            tls=targets.tls_of_options(given),
-            compress_over=1 << 40 if given.compress == _OFF else 4096,
-            compress_type="zlib" if given.compress == _OFF else given.compress,
-            trace=given.trace,
-        )
-        if not (config.namesrv or os.environ.get(NAMESRV_VARIABLE)):
-            raise CommandError("no NameServer given", NO_NAMESRV, ExitStatus.USAGE)
-        config.namesrv_addresses()  # refused before any file is opened
-    except (ConfigError, NameServerError) as error:
-        raise command_error(error, ExitStatus.USAGE) from None
-    return config
+    return targets.client_config(
+        given,
+        given.namesrv,
+        group=given.group,
+        send_timeout_ms=given.timeout_ms,
+        retries=given.retries,
+        retries_async=given.retries,
+        fault=given.fault_strategy,
+        client_version=given.client,
+        serialize_type=given.header,
+        vip_channel=given.vip,
+        namespace=given.namespace,
+        compress_over=1 << 40 if given.compress == _OFF else 4096,
+        compress_type="zlib" if given.compress == _OFF else given.compress,
+        trace=given.trace,
+    )

@@ -15,13 +15,15 @@ from typing import Any, Final, Protocol, TypeVar
 
 from dissectors.printable import printable
 from replay.acl import Credentials, CredentialsError, credentials_of, read_credentials
-from replay.config import TlsSettings
+from replay.config import NAMESRV_VARIABLE, ProducerConfig, TlsSettings
 from replay.consent import TypedLine
+from replay.errors import ConfigError, NameServerError
 from replay.plan.pace import PaceError, duration_of
 from replay.run.compare import ConditionError
 from replay.safety import WAY_OUT, Agreement, Guard, TargetRefused
 
 from ..ui.declared import option
+from ..ui.option_names import command_error
 from ..ui.option_values import about, usage_error
 from ..ui.screen.prompts import asked, typed
 from ..ui.status import CommandError, ExitStatus
@@ -88,6 +90,35 @@ ACL: Any = option(
 RETRIES: Any = option("Maximum retries after the first attempt.", "Sending", 2, min=0, metavar="N")
 
 
+# -- settings of a client -----------------------------------------------------------------------
+
+
+def refuse_no_namesrv(namesrv: str | None, variables: Mapping[str, str] = os.environ) -> None:
+    """Raise CommandError if neither `namesrv` nor the environment names a NameServer."""
+    if not (namesrv or variables.get(NAMESRV_VARIABLE)):
+        hint = f"give -n HOST:PORT[;HOST:PORT], or set {NAMESRV_VARIABLE}"
+        raise CommandError("no NameServer given", hint, ExitStatus.USAGE)
+
+
+def client_config(given: ClientOptions, namesrv: str | None, **settings: Any) -> ProducerConfig:
+    """Return the settings of a client, with further ones by name; raise CommandError if invalid.
+
+    Files with keys and certificates are read or looked up, so that nothing else is opened before.
+    """
+    try:
+        config = ProducerConfig(
+            namesrv=namesrv or "",
+            credentials=credentials_of_option(given.acl),
+            tls=tls_of_options(given),
+            **settings,
+        )
+        refuse_no_namesrv(config.namesrv)
+        config.namesrv_addresses()  # refuses invalid addresses
+    except (ConfigError, NameServerError) as error:
+        raise command_error(error, ExitStatus.USAGE) from None
+    return config
+
+
 # -- credentials --------------------------------------------------------------------------------
 
 
@@ -124,6 +155,13 @@ class TlsOptions(Protocol):
     def tls_cert(self) -> str | None: ...
     @property
     def tls_key(self) -> str | None: ...
+
+
+class ClientOptions(TlsOptions, Protocol):
+    """The options of a command that connects as a client."""
+
+    @property
+    def acl(self) -> str | None: ...
 
 
 TLS: Any = option(

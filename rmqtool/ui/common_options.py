@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dissectors.tcp.decompression import MOST_TIMES
-from dissectors.times import UTC_ZONE
+from dissectors.times import UTC_ZONE, Zone
 
 from .console import When
 from .declared import argument, option
 from .option_values import names_in, one_of, ports_of, size_option, time_option, zone_option
-from .status import CommandError
+from .status import CommandError, ExitStatus
 
 if TYPE_CHECKING:
     from dissectors.broker_store.evidence import StoreEvidence
     from dissectors.remoting.bodies.custom import NamedDecoder
+    from dissectors.where.conditions import Test
+    from dissectors.where.fields import FieldSet
 
 _VIEW, _SELECT, _OUTPUT, _READ = "View", "Filters", "Output", "Input"
 
@@ -137,6 +139,20 @@ def where(rows: str = "Show only rows that match", example: str = "latency > 50m
 
 
 WHERE = where()
+
+
+def where_test(
+    option: str, text: str, fields: Callable[[], FieldSet], zone: Zone = UTC_ZONE
+) -> Test | None:
+    """Return the filter of an option, None for an empty text; raise CommandError if invalid."""
+    if not text.strip():
+        return None
+    from dissectors.where.filter import WhereError, compile_where
+
+    try:
+        return compile_where(text, fields(), zone)
+    except WhereError as error:
+        raise CommandError(f"{option}: {error.reason}", error.pointed(), ExitStatus.USAGE) from None
 
 
 def _since(default_zone: str, needs: tuple[str, ...]) -> Any:
