@@ -12,6 +12,7 @@ from replay.plan.planned_run import PlannedRun
 from replay.plan.planner import PlannedSend, Skipped
 from replay.run.compare import captured_side
 
+from ..decode.exchange_lines import cyan, dim
 from ..ui.columns import LineColumn, LineTable
 from ..ui.console import Style, Terminal, one_line
 from ..ui.figures import count, duration
@@ -24,12 +25,10 @@ _MOST_REASONS = 30
 def plan_lines(terminal: Terminal, captures: int, live: bool) -> LineTable[PlanRow]:
     """Return the table of a plan; `captures` is how many sources are read."""
     columns: list[LineColumn[PlanRow]] = [
-        LineColumn("PACKET", lambda r: str(r.origin.packet), 6, 6, 9, True, _dim),
+        LineColumn("PACKET", lambda r: str(r.origin.packet), 6, 6, 9, True, dim),
         LineColumn("DUE", _due, 1, 8, 9, right=True),
         LineColumn("SEND", _send, 2, 8, 12, style=_send_style),
-        LineColumn(
-            "TOPIC", lambda r: one_line(_topic(r)) or _NO_TEXT, 3, 10, 32, style=_topic_style
-        ),
+        LineColumn("TOPIC", lambda r: one_line(_topic(r)) or _NO_TEXT, 3, 10, 32, style=cyan),
         LineColumn("QUEUE", _queue, 7, 5, 24),
         LineColumn("GROUP", _group, 8, 12, 32),
         LineColumn("MESSAGES", _messages, 10, 8, 8, True),
@@ -90,14 +89,6 @@ def _note(row: PlanRow) -> str:
     if isinstance(row, PlannedSend):
         return ""
     return one_line(f"{row.why.value} ({row.detail})" if row.detail else row.why.value)
-
-
-def _dim(_: PlanRow) -> str:
-    return Style.DIM
-
-
-def _topic_style(_: PlanRow) -> str:
-    return Style.CYAN
 
 
 def _send_style(row: PlanRow) -> str:
