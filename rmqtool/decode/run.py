@@ -67,8 +67,8 @@ def run_decode(
 def _run_decode(
     request: DecodeRequest, decode: Decode | None, rows: RowSource[Any] | None
 ) -> ExitStatus:
-    if request.view is View.commands:  # before forking workers, which use it
-        from .views import command_rows
+    if request.view is View.commands:
+        from . import views  # noqa: F401 # before workers are forked, which use it
     if decode is None:
         decode = decode_of(request.sources, decode_options(request), request.processes)
     refuse_inputs(request.output, decode.sources)
@@ -78,32 +78,35 @@ def _run_decode(
             "pipe one in: tcpdump -w - … | rmqtool decode pcap -",
             ExitStatus.USAGE,
         )
-    if rows is not None:
-        result = _run(request, decode, rows)
-    elif request.view is View.tree:
-        from .views import tree_rows
-
-        result = _run(request, decode, tree_rows(request, decode))
-    elif request.view is View.commands:
-        result = _run(request, decode, command_rows(request, decode))
-    elif request.view is View.follow:
-        from .follow_lines import follow_rows
-
-        result = _run(request, decode, follow_rows(request, decode))
-    elif request.view is View.list_messages:
-        from .message_lines import listed_messages
-
-        result = _run(request, decode, listed_messages(request, decode))
-    elif request.view is View.messages:
-        from .export_messages import message_rows
-
-        result = _run(request, decode, message_rows(request, decode))
-    else:
-        result = _run(request, decode, exchange_rows(request, decode))
+    result = _run(request, decode, _rows_of_view(request, decode) if rows is None else rows)
     if not request.quiet:
         for note in [*result.written, *notes_of(decode, result, request)]:
             print_note(note)
     return _status(request, decode, result)
+
+
+def _rows_of_view(request: DecodeRequest, decode: Decode) -> RowSource[Any]:
+    if request.view is View.tree:
+        from .views import tree_rows
+
+        return tree_rows(request, decode)
+    if request.view is View.commands:
+        from .views import command_rows
+
+        return command_rows(request, decode)
+    if request.view is View.follow:
+        from .follow_lines import follow_rows
+
+        return follow_rows(request, decode)
+    if request.view is View.list_messages:
+        from .message_lines import listed_messages
+
+        return listed_messages(request, decode)
+    if request.view is View.messages:
+        from .export_messages import message_rows
+
+        return message_rows(request, decode)
+    return exchange_rows(request, decode)
 
 
 def _status(request: DecodeRequest, decode: Decode, result: RunCounts) -> ExitStatus:

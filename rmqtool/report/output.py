@@ -120,14 +120,16 @@ def write_report(
 
 
 def _write_text(output: Output, results: Sequence[ReportResult], request: ReportRequest) -> None:
-    if output.path is None:
-        terminal = terminal_of(sys.stdout, request.colour)
-        encoding = sys.stdout.encoding or "utf-8"
-    else:
-        terminal = Terminal(False, UNLIMITED, request.colour is When.always)
-        encoding = "utf-8"
-    text = "\n".join(report_lines(results, terminal, request.tables)) + "\n"
-    output.write(text.encode(encoding, "replace"))
+    encoding = sys.stdout.encoding if output.path is None else None
+    text = "\n".join(report_lines(results, output_terminal(request), request.tables)) + "\n"
+    output.write(text.encode(encoding or "utf-8", "replace"))
+
+
+def output_terminal(request: ReportRequest) -> Terminal:
+    """Return the terminal of the output; a file has no width, and colours only on request."""
+    if request.output == "-":
+        return terminal_of(sys.stdout, request.colour)
+    return Terminal(False, UNLIMITED, request.colour is When.always)
 
 
 def _encoded(form: ReportFormat, results: Sequence[ReportResult], about: About) -> Iterable[bytes]:
