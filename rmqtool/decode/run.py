@@ -29,7 +29,7 @@ from ..ui.option_values import usage_error
 from ..ui.output import refuse_inputs
 from ..ui.screen.progress import Progress
 from ..ui.sorting import Key, by_key, sort_key
-from ..ui.status import CommandError, ExitStatus
+from ..ui.status import ExitStatus
 from .exchange_rows import exchange_rows, is_diagnosed
 from .fail_on import Counts
 from .options import DecodeRequest, View
@@ -42,7 +42,7 @@ from .row_run import (
     time_of_day,
 )
 from .sinks import Sink, SortedSink
-from .undecoded import nothing_decoded
+from .undecoded import nothing_decoded, refuse_terminal
 
 if TYPE_CHECKING:
     from ..summary.watch import Watch
@@ -72,12 +72,7 @@ def _run_decode(
     if decode is None:
         decode = decode_of(request.sources, decode_options(request), request.processes)
     refuse_inputs(request.output, decode.sources)
-    if "-" in decode.sources and sys.stdin.isatty():
-        raise CommandError(
-            "no capture on stdin (it is a terminal)",
-            "pipe one in: tcpdump -w - … | rmqtool decode pcap -",
-            ExitStatus.USAGE,
-        )
+    refuse_terminal(decode.sources, "decode pcap -")
     result = _run(request, decode, _rows_of_view(request, decode) if rows is None else rows)
     if not request.quiet:
         for note in [*result.written, *notes_of(decode, result, request)]:

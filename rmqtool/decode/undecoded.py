@@ -1,8 +1,9 @@
-"""Advice for captures without RocketMQ, by the protocols that they have."""
+"""Errors for inputs with nothing to decode: a terminal, captures with only other protocols."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dissectors.conversations.recognition import (
@@ -19,7 +20,7 @@ from dissectors.conversations.recognition import (
 from dissectors.quantities import counted
 
 from ..ui.figures import text_of_counts
-from ..ui.status import CommandError
+from ..ui.status import CommandError, ExitStatus
 
 if TYPE_CHECKING:
     from dissectors.decode.pipeline import DecodeStats
@@ -41,6 +42,16 @@ _WAYS_OUT: Mapping[str, str] = {
     UNKNOWN: "unknown protocol; if a port is RocketMQ, use --decode-as PORT",
 }
 """protocol → meaning and hint"""
+
+
+def refuse_terminal(names: Sequence[str], command: str) -> None:
+    """Raise CommandError if standard input is named but nothing is piped into `command`."""
+    if "-" in names and sys.stdin.isatty():
+        raise CommandError(
+            "no capture on stdin (it is a terminal)",
+            f"pipe one in: tcpdump -w - … | rmqtool {command}",
+            ExitStatus.USAGE,
+        )
 
 
 def nothing_decoded(stats: DecodeStats) -> CommandError | None:

@@ -17,7 +17,7 @@ from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.tcp.formats import is_capture
 
 from ..api.judged import RequestedTime, engine_of, fed, fed_rows
-from ..decode.undecoded import nothing_decoded
+from ..decode.undecoded import nothing_decoded, refuse_terminal
 from ..ui.errors import print_note
 from ..ui.output import JOURNAL_MARK, refuse_existing, refuse_inputs
 from ..ui.screen.progress import Progress
@@ -107,12 +107,7 @@ def _read_rows(request: DiagnoseRequest, source: Input, engine: Engine) -> None:
 
 
 def _read_captures(request: DiagnoseRequest, captures: list[str], engine: Engine) -> None:
-    if "-" in captures and sys.stdin.isatty():
-        raise CommandError(
-            "no capture on stdin (it is a terminal)",
-            "pipe one in: tcpdump -w - … | rmqtool diagnose -",
-            ExitStatus.USAGE,
-        )
+    refuse_terminal(captures, "diagnose -")
     options = DecodeOptions(
         decode_as=request.decode_as,
         tls_keylog=request.tls_keylog,

@@ -9,12 +9,13 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 
+from ..decode.undecoded import refuse_terminal
 from ..ui.common_options import ObjectFormat
 from ..ui.console import terminal_of
 from ..ui.interrupt import first_ends
 from ..ui.json_array import rows_output
 from ..ui.screen.progress import Progress
-from ..ui.status import CommandError, ExitStatus
+from ..ui.status import ExitStatus
 from .options import ReplayRequest
 from .plan import batches_of, note_cut_sources, planned_of, readable, refuse_undecoded, surveyed
 from .plan_lines import plan_json, plan_lines, summary_lines
@@ -24,12 +25,7 @@ from .prepared import PreparedReplay, prepared
 def run_replay(request: ReplayRequest) -> ExitStatus:
     """Run the command; raise CommandError on failure."""
     ready = prepared(request)
-    if "-" in ready.sources and sys.stdin.isatty():
-        raise CommandError(
-            "no capture on stdin (it is a terminal)",
-            "pipe one in: tcpdump -w - … | rmqtool replay -",
-            ExitStatus.USAGE,
-        )
+    refuse_terminal(ready.sources, "replay -")
     with readable(ready) as ready:
         if ready.request.dry_run:
             return _show(ready)
