@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _POLL: Final = 1.0
 """Seconds between checks of the folder."""
-_SETTLED: Final = 2.0
+SETTLED: Final = 2.0
 """Seconds without a change after which a file counts as complete."""
 _LEFT_BEHIND: Final = (".tmp", ".part", ".partial")
 """Suffixes of files that are still being copied."""
@@ -222,6 +222,6 @@ def _is_complete(path: Path) -> bool:
     try:
         if path.is_dir():
             return is_decoded_log(path)
-        return time() - path.stat().st_mtime >= _SETTLED
+        return time() - path.stat().st_mtime >= SETTLED
     except OSError:  # it is gone
         return False
