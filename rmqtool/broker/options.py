@@ -68,15 +68,19 @@ SEED: Final[Any] = option(
     typed=int | None,
     metavar="N",
 )
-DURATION: Final[Any] = option(
+DURATION: Final[Any] = common.converted(
     "Stop after this time, such as 30s or 5m (default: until Ctrl-C).",
     _OUTPUT,
+    "TIME",
+    _seconds_of,
     names="--duration",
-    metavar="TIME",
-    typed=str | None,
-    read=_seconds_of,
 )
 """of all commands that serve until they are stopped"""
+
+
+def port_option(text: str, panel: str, default: int) -> Any:
+    """Declare an option for a port to listen on."""
+    return option(text, panel, default, min=0, max=65535, metavar="PORT")
 
 
 @declared
@@ -84,21 +88,11 @@ class BrokerRequest:
     """What a user asks `broker` for; options of `SandboxOptions` have the names that it has."""
 
     brokers: int = option("Number of brokers.", _WHERE, 1, min=1, max=64, metavar="N")
-    port: int = option(
-        "Port of the first broker, others +10 each; 0 picks free ports.",
-        _WHERE,
-        ports.BROKER,
-        min=0,
-        max=65535,
-        metavar="PORT",
+    port: int = port_option(
+        "Port of the first broker, others +10 each; 0 picks free ports.", _WHERE, ports.BROKER
     )
-    namesrv_port: int = option(
-        "Port of the NameServer; 0 picks a free port.",
-        _WHERE,
-        ports.NAMESRV,
-        min=0,
-        max=65535,
-        metavar="PORT",
+    namesrv_port: int = port_option(
+        "Port of the NameServer; 0 picks a free port.", _WHERE, ports.NAMESRV
     )
     host: str = option(
         "Address to listen on.", _WHERE, "127.0.0.1", names="--listen", metavar="ADDRESS"

@@ -7,13 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dissectors.conversations.recognition import (
-    AMQP,
     GRPC,
-    HTTP,
     HTTP2,
-    KAFKA,
     NO_PAYLOAD,
-    REDIS,
     TLS,
     UNKNOWN,
 )
@@ -35,13 +31,9 @@ _WAYS_OUT: Mapping[str, str] = {
     " --tls-keylog FILE (rmqtool help tls)",
     GRPC: _NO_CALLS,
     HTTP2: _NO_CALLS,
-    HTTP: _OTHER,
-    KAFKA: _OTHER,
-    AMQP: _OTHER,
-    REDIS: _OTHER,
     UNKNOWN: "unknown protocol; if a port is RocketMQ, use --decode-as PORT",
 }
-"""protocol → meaning and hint"""
+"""protocol → meaning and hint; every other one is `_OTHER`"""
 
 
 def refuse_terminal(names: Sequence[str], command: str) -> None:

@@ -18,7 +18,7 @@ from replay.proxy.options import ProxyOptions, check_options
 from replay.safety import Guard
 from replay.sandbox import SandboxError
 
-from ..broker.options import DURATION, FAULT, FAULTS, SEED, faults_of
+from ..broker.options import DURATION, FAULT, FAULTS, SEED, faults_of, port_option
 from ..send import targets
 from ..ui import common_options as common
 from ..ui.common_options import ObjectFormat
@@ -73,13 +73,8 @@ class ProxyRequest:
     grpc: str | None = option(
         "Also front this real proxy endpoint for gRPC clients.", _LISTEN, metavar="HOST:PORT"
     )
-    grpc_port: int = option(
-        "Port for gRPC clients; 0 picks a free port.",
-        _LISTEN,
-        ports.PROXY_GRPC,
-        min=0,
-        max=65535,
-        metavar="PORT",
+    grpc_port: int = port_option(
+        "Port for gRPC clients; 0 picks a free port.", _LISTEN, ports.PROXY_GRPC
     )
     advertise: str | None = option(
         "Host in rewritten routes (default: the address the client used).", _LISTEN, metavar="HOST"

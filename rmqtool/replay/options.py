@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from dissectors.foreign import natural_of
 from dissectors.remoting.code_names import request_code
@@ -15,7 +15,7 @@ from dissectors.remoting.code_sets import SENDS
 from dissectors.times import Moment
 from dissectors.where.fields import exchange_fields
 from replay.plan.choose import OptionalKind, SampleBy, Selection
-from replay.plan.pace import PaceOptions, Rate, duration_of, rate_of, speed_of
+from replay.plan.pace import PaceOptions, Rate, duration_of, speed_of
 from replay.plan.planner import (
     BatchPolicy,
     Ids,
@@ -42,12 +42,6 @@ _SENDING, _SAFETY, _RESULTS = "Sending", "Safety", "Journal and results"
 RAW: Final = "raw"
 SANDBOX: Final = "sandbox"
 _SHARE: Final = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%|(0?\.\d{1,9}|1(?:\.0)?)", re.ASCII)
-_Value = TypeVar("_Value")
-
-
-def _read_by(read: Callable[[str], _Value]) -> Callable[[str, str | None], _Value | None]:
-    """Return a reader for an option that may be missing."""
-    return lambda name, text: None if text is None else targets.value_of(name, read, text)
 
 
 def _share_of(name: str, text: str | None) -> Fraction | None:
@@ -113,30 +107,21 @@ class ReplayRequest:
     tls_any_name: bool = targets.TLS_ANY_NAME
     tls_cert: str | None = targets.TLS_CERT
     tls_key: str | None = targets.TLS_KEY
-    speed: Fraction | None = option(
-        "Speed relative to the capture.",
-        _PACE,
-        metavar="2x",
-        typed=str | None,
-        read=_read_by(speed_of),
+    speed: Fraction | None = common.converted(
+        "Speed relative to the capture.", _PACE, "2x", targets.read_by(speed_of)
     )
-    rate: Rate | None = targets.rate(_PACE, typed=str | None, read=_read_by(rate_of))
+    rate: Rate | None = targets.rate(_PACE)
     top_speed: bool = option("Send as fast as possible, ignoring captured pauses.", _PACE, False)
-    max_gap: int | None = option(
-        "Shorten captured pauses to at most this time.",
-        _PACE,
-        metavar="TIME",
-        typed=str | None,
-        read=_read_by(duration_of),
+    max_gap: int | None = common.converted(
+        "Shorten captured pauses to at most this time.", _PACE, "TIME", targets.read_by(duration_of)
     )
     """ns"""
     loop: int = option("Repeat the replay N times.", _PACE, 1, min=1, metavar="N")
-    duration: int | None = option(
+    duration: int | None = common.converted(
         "Stop after this time, such as 90s, 5min, or 1h.",
         _PACE,
-        metavar="TIME",
-        typed=str | None,
-        read=_read_by(duration_of),
+        "TIME",
+        targets.read_by(duration_of),
     )
     """ns"""
     limit: int | None = option("Stop after N messages.", _PACE, min=0, metavar="N")
@@ -158,12 +143,8 @@ class ReplayRequest:
     )
     since: Moment | None = common.SINCE_UTC
     until: Moment | None = common.UNTIL_UTC
-    sample: Fraction | None = option(
-        "Replay this share of keys, with all messages of each key.",
-        _SELECTION,
-        metavar="10%",
-        typed=str | None,
-        read=_share_of,
+    sample: Fraction | None = common.converted(
+        "Replay this share of keys, with all messages of each key.", _SELECTION, "10%", _share_of
     )
     sample_by: SampleBy = common.choice(
         SampleBy,
@@ -187,13 +168,12 @@ class ReplayRequest:
     )
     decode_as: frozenset[int] = common.DECODE_AS
     max_ratio: int = common.MAX_RATIO
-    max_output: int | None = option(
+    max_output: int | None = common.converted(
         "Maximum decompressed body bytes; messages beyond it are skipped "
         "(default: 128MiB plus 64 times the captured bytes).",
         _SELECTION,
-        metavar="SIZE",
-        typed=str | None,
-        read=size_option,
+        "SIZE",
+        size_option,
     )
     mode: str = option(
         "Send mode; raw repeats captured requests unchanged to one broker.",
@@ -202,12 +182,11 @@ class ReplayRequest:
         metavar="|".join((*Mode, RAW)),
         read=partial(one_of, (*Mode, RAW)),
     )
-    codes: frozenset[int] | None = option(
+    codes: frozenset[int] | None = common.converted(
         "Request codes or names that raw mode may send (default: sends only).",
         _SENDING,
-        metavar="310,320,...",
-        typed=str | None,
-        read=_codes_of,
+        "310,320,...",
+        _codes_of,
     )
     in_flight: int = option(
         "Maximum sends in flight.", _SENDING, 256, min=1, max=65535, metavar="N"

@@ -20,7 +20,7 @@ from replay.errors import ConfigError
 from replay.fault import GENERATIONS, FaultSettings
 from replay.message import Message, SendMode, TransactionState
 from replay.namespace import wrap_namespace
-from replay.plan.pace import Rate, duration_of, rate_of
+from replay.plan.pace import Rate, duration_of
 from replay.validators import why_not_message, why_not_topic, why_not_user_properties
 
 from ..ui import common_options as common
@@ -80,10 +80,6 @@ def _release_of(name: str, text: str) -> int:
         raise usage_error(name, f"{error.reason}; {error.hint}") from None
 
 
-def _rate_of(name: str, text: str | None) -> Rate | None:
-    return None if text is None else targets.value_of(name, rate_of, text)
-
-
 def _fault_of(name: str, text: str) -> FaultSettings | None:
     generation = one_of((_OFF, *GENERATIONS), name, text)
     return None if generation == _OFF else FaultSettings(generation)
@@ -136,12 +132,11 @@ class SendCommand:
     delay_level: int | None = option(
         "Delay level: 1 (1s) to 18 (2h).", _MESSAGE, min=1, max=18, metavar="1-18"
     )
-    deliver_at: int | None = option(
+    deliver_at: int | None = common.converted(
         "Deliver at a time or after a delay (+90s); brokers 5.0+.",
         _MESSAGE,
-        metavar="TIME|+DURATION",
-        typed=str | None,
-        read=lambda name, text: None if text is None else delivery_of(name, text),
+        "TIME|+DURATION",
+        lambda name, text: None if text is None else delivery_of(name, text),
     )
     """ms since the epoch"""
     order_key: str | None = option(
@@ -162,7 +157,7 @@ class SendCommand:
         read=partial(one_of, (*COMPRESSION_TYPES, _OFF)),
     )
     count: int = option("Send the same message N times.", _LOAD, 1, min=1, metavar="N")
-    rate: Rate | None = targets.rate(_LOAD, typed=str | None, read=_rate_of)
+    rate: Rate | None = targets.rate(_LOAD)
     in_flight: int | None = option(
         "Maximum sends in flight (default: 1 with --mode sync, otherwise 64).",
         _LOAD,
@@ -171,12 +166,11 @@ class SendCommand:
         metavar="N",
     )
     batch: int = option("Messages per request.", _LOAD, 1, min=1, metavar="N")
-    input: InputForm | None = option(
+    input: InputForm | None = common.converted(
         "Line format: a body, or a JSON object per message.",
         _LOAD,
-        metavar="lines|jsonl",
-        typed=str | None,
-        read=partial(one_of, InputForm),
+        "lines|jsonl",
+        partial(one_of, InputForm),
     )
     mode: SendMode = common.choice(SendMode, "Send mode.", _SENDING)
     timeout_ms: int = targets.timeout("Timeout of a send including retries.")

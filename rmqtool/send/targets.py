@@ -18,10 +18,11 @@ from replay.acl import Credentials, CredentialsError, credentials_of, read_crede
 from replay.config import NAMESRV_VARIABLE, ProducerConfig, TlsSettings
 from replay.consent import TypedLine
 from replay.errors import ConfigError, NameServerError
-from replay.plan.pace import PaceError, duration_of
+from replay.plan.pace import PaceError, duration_of, rate_of
 from replay.run.compare import ConditionError
 from replay.safety import WAY_OUT, Agreement, Guard, TargetRefused
 
+from ..ui.common_options import converted
 from ..ui.declared import option
 from ..ui.option_names import command_error
 from ..ui.option_values import about, usage_error
@@ -44,17 +45,18 @@ def value_of(name: str, read: Callable[[str], _Value], text: str) -> _Value:
         raise usage_error(name, str(problem)) from None
 
 
+def read_by(read: Callable[[str], _Value]) -> Callable[[str, str | None], _Value | None]:
+    """Return a reader for an option that may be missing."""
+    return lambda name, text: None if text is None else value_of(name, read, text)
+
+
 # -- pace and timeout ---------------------------------------------------------------------------
 
 
-def rate(panel: str, **more: Any) -> Any:
+def rate(panel: str) -> Any:
     """Return the option `--rate`, in a help panel."""
-    return option(
-        "Messages per second; 100..5000/5m ramps up over 5 minutes.",
-        panel,
-        metavar="500/s|100..5000/5m",
-        **more,
-    )
+    text = "Messages per second; 100..5000/5m ramps up over 5 minutes."
+    return converted(text, panel, "500/s|100..5000/5m", read_by(rate_of))
 
 
 def timeout(text: str, panel: str = "Sending") -> Any:

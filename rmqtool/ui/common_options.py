@@ -77,6 +77,11 @@ def choice(
     )
 
 
+def converted(text: str, panel: str, metavar: str, read: Callable[..., Any], **more: Any) -> Any:
+    """Declare an option whose text `read(name, text)` converts; None if it is not given."""
+    return option(text, panel, metavar=metavar, typed=str | None, read=read, **more)
+
+
 def _ports(_option: str, texts: list[str] | None) -> frozenset[int]:
     return ports_of(texts or [])
 
@@ -156,26 +161,15 @@ def where_test(
 
 
 def _since(default_zone: str, needs: tuple[str, ...]) -> Any:
-    return option(
+    text = (
         "Start at this time: 2026-11-20T10:00:00, or 10:00 on the first day "
-        f"(default zone: {default_zone}).",
-        _SELECT,
-        metavar="TIME",
-        typed=str | None,
-        read=time_option,
-        needs=needs,
+        f"(default zone: {default_zone})."
     )
+    return converted(text, _SELECT, "TIME", time_option, needs=needs)
 
 
 def _until(needs: tuple[str, ...]) -> Any:
-    return option(
-        "Stop before this time.",
-        _SELECT,
-        metavar="TIME",
-        typed=str | None,
-        read=time_option,
-        needs=needs,
-    )
+    return converted("Stop before this time.", _SELECT, "TIME", time_option, needs=needs)
 
 
 SINCE, UNTIL = _since("--tz", ("zone",)), _until(("zone",))
@@ -186,14 +180,8 @@ SINCE_UTC, UNTIL_UTC = _since("UTC", ()), _until(())
 
 def columns(example: str = "time,latency,topic") -> Any:
     """Declare `--columns`."""
-    return option(
-        f"Show these columns, in this order, such as {example}.",
-        _OUTPUT,
-        metavar="NAMES",
-        value=(),
-        typed=str | None,
-        read=lambda _option, text: names_in(text),
-    )
+    text = f"Show these columns, in this order, such as {example}."
+    return converted(text, _OUTPUT, "NAMES", lambda _option, text: names_in(text), value=())
 
 
 COLUMNS = columns()
@@ -211,12 +199,11 @@ LIMIT = option("Stop after N rows.", _SELECT, min=0, metavar="N")
 OUTPUT = option("Output file.", _OUTPUT, "-", metavar="FILE|-")
 FORCE = option("Overwrite existing output.", _OUTPUT, False)
 """of all commands that write files"""
-MAX_OUTPUT = option(
+MAX_OUTPUT = converted(
     "Maximum decompressed body bytes (default: 128MiB plus 64 times the captured bytes).",
     _OUTPUT,
-    metavar="SIZE",
-    typed=str | None,
-    read=size_option,
+    "SIZE",
+    size_option,
 )
 PLUGINS = option(
     "Decode bodies with a plug-in, which executes code; repeatable.",
@@ -246,13 +233,8 @@ DECODE_AS = option(
     typed=list[str] | None,
     read=_ports,
 )
-TLS_KEYLOG = option(
-    "Decrypt TLS with this key log (default: $SSLKEYLOGFILE).",
-    _READ,
-    metavar="FILE",
-    value="",
-    typed=str | None,
-    read=_key_log,
+TLS_KEYLOG = converted(
+    "Decrypt TLS with this key log (default: $SSLKEYLOGFILE).", _READ, "FILE", _key_log, value=""
 )
 MAX_RATIO = option(
     "Stop decompressing above this ratio (checked after 128 MiB).",
