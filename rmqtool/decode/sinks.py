@@ -174,8 +174,7 @@ class EncodedSink(Sink[Row]):
         self._write_data(self._encode(rows))
 
     def write_encoded(self, exchanges: EncodedRows, messages: EncodedRows | None) -> None:  # noqa: ARG002
-        if not isinstance(exchanges, Lines):
-            return
+        assert isinstance(exchanges, Lines)  # `form` asks for text
         if self._to_screen:
             self._write_data(exchanges.data)
         else:

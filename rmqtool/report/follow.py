@@ -7,7 +7,6 @@ a report is built from all cells. Unreadable inputs are skipped with a note.
 
 from __future__ import annotations
 
-import logging
 import sys
 import threading
 from collections.abc import Sequence
@@ -30,7 +29,7 @@ from ..ui.screen.progress import StageLine
 from ..ui.status import CommandError, ExitStatus
 from .options import EngineChoice, ReportRequest
 from .output import check_output, write_report
-from .run import add_cells, results_of
+from .run import add_cells, report_errors, results_of
 from .starting import Starting
 
 if TYPE_CHECKING:
@@ -64,20 +63,13 @@ def follow_report(request: ReportRequest) -> ExitStatus:
             f"{folder} is a decoded log", "name the folder in which captures or logs arrive"
         )
     stopped = threading.Event()
-    try:
-        with closing(CellFolder.followed(kept)) as state:
-            batches = _Batches(request, folder, state)
-            if not request.verbose:  # py4j logs interrupted calls with a traceback
-                logging.disable(logging.CRITICAL)
-            with first_ends(stopped.set):
-                if request.engine is EngineChoice.spark:
-                    _by_spark(request, batches, stopped)
-                else:
-                    _here(batches, stopped)
-    except ReportError as error:
-        raise CommandError(error.message, error.hint) from error
-    finally:
-        logging.disable(logging.NOTSET)
+    with report_errors(request), closing(CellFolder.followed(kept)) as state:
+        batches = _Batches(request, folder, state)
+        with first_ends(stopped.set):
+            if request.engine is EngineChoice.spark:
+                _by_spark(request, batches, stopped)
+            else:
+                _here(batches, stopped)
     return ExitStatus.OK
 
 

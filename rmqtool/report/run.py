@@ -11,8 +11,8 @@ import logging
 import re
 import shutil
 import sys
-from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -56,25 +56,32 @@ def run_report(request: ReportRequest) -> ExitStatus:
         require("a report with Spark", "spark", *SPARK_LIBRARIES)
     else:
         require("a report", "report", *REPORT_LIBRARIES)
-    from analytics.errors import ReportError
-
     from .output import check_output, write_report
 
     _check_master(request)
     check_output(request)
-    try:
-        if not request.verbose:  # py4j logs interrupted calls with a traceback
-            logging.disable(logging.CRITICAL)
+    with report_errors(request):
         results, notes = results_of(request)
-    except ReportError as error:
-        raise CommandError(error.message, error.hint) from error
-    finally:
-        logging.disable(logging.NOTSET)
     written = write_report(request, results, notes)
     if not request.quiet:
         for line in [*written, *notes]:
             print_note(line)
     return ExitStatus.OK
+
+
+@contextmanager
+def report_errors(request: ReportRequest) -> Iterator[None]:
+    """Raise CommandError for a report that fails; show logs only if they are requested."""
+    from analytics.errors import ReportError
+
+    if not request.verbose:  # py4j logs interrupted calls with a traceback
+        logging.disable(logging.CRITICAL)
+    try:
+        yield
+    except ReportError as error:
+        raise CommandError(error.message, error.hint) from error
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def _check_master(request: ReportRequest) -> None:
