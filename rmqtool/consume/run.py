@@ -16,7 +16,7 @@ from dissectors.budget import Budget
 from dissectors.message_rows.message_writer import FactsReader
 from dissectors.printable import printable
 from dissectors.quantities import counted
-from dissectors.remoting.messages.batch import is_inner_batch, unwrap_inner_batch
+from dissectors.remoting.messages.batch import unwrap_inner_batch
 from dissectors.rows.message_record import DELIVERED, MESSAGE_COLUMNS, MessageRecord
 from dissectors.rows.tables import struct_encoder
 from dissectors.where.message_fields import message_fields
@@ -97,14 +97,10 @@ def run_consume(request: ConsumeCommand) -> ExitStatus:
                 queue: _start(reader, topic, route, queue, of, request.start)
                 for queue, of in offsets.items()
             }
-            ends = (
-                None
-                if request.follow
-                else {chosen_queue: of.most for chosen_queue, of in offsets.items()}
-            )
-            rows = _rows(
-                reader.messages(topic, route, starts, ends, request.tags or "*", lambda: stopped)
-            )
+            newest = {queue: of.most for queue, of in offsets.items()}
+            ends = None if request.follow else newest
+            tags = request.tags or "*"
+            rows = _rows(reader.messages(topic, route, starts, ends, tags, lambda: stopped))
             for batch in rows if request.limit != 0 else ():
                 matches = [row for row in batch if wanted(row)]
                 if request.limit is not None:
@@ -196,12 +192,7 @@ def _rows(pulled: Iterable[Pulled | None]) -> Iterator[list[MessageRecord]]:
         rows: list[MessageRecord] = []
         for message in item.messages:
             budget.earn(len(message.body))
-            inner = (
-                unwrap_inner_batch(message, budget=budget)
-                if is_inner_batch(message)
-                else (message,)
-            )
-            for place, single in enumerate(inner):
+            for place, single in enumerate(unwrap_inner_batch(message, budget=budget)):
                 fields = facts.facts_of(single, _WHOLE, budget)
                 rows.append(
                     MessageRecord(
@@ -299,6 +290,7 @@ def _lag_of(
     group: str, consumed: dict[TopicQueue, int], offsets: dict[TopicQueue, OffsetRange]
 ) -> _Lag:
     known = {queue: offset for queue, offset in sorted(consumed.items()) if queue in offsets}
+    # A group may be behind the oldest message: those that were deleted are no backlog.
     lag = {
         queue: max(offsets[queue].most - max(offset, offsets[queue].least), 0)
         for queue, offset in known.items()
@@ -362,6 +354,7 @@ def _to_the_ms(ns: int) -> str:
 
 
 def _permission(bits: int) -> str:
+    # PermName: PERM_READ, PERM_WRITE
     return ("r" if bits & 4 else "-") + ("w" if bits & 2 else "-")
 
 

@@ -86,6 +86,7 @@ _capture = attrgetter("capture")
 
 def exchange_columns(terminal: Terminal, captures: int) -> list[LineColumn[ExchangeRecord]]:
     """Return the columns of exchanges; `captures` is how many are read."""
+    # Heading, cell, rank, least and most width: columns of the highest ranks are dropped first.
     columns: list[LineColumn[ExchangeRecord]] = [
         LineColumn("PACKET", _packet, 7, 6, 9, right=True, style=dim),
         LineColumn("LATENCY", lambda r: duration(r.latency_us), 2, 7, 11, True, _latency_style),

@@ -90,7 +90,7 @@ def message_rows(request: DecodeRequest, decode: Decode) -> RowSource[MessageSee
                     budget.earn(seen.pdu.header_length + len(seen.pdu.body))
                     messages = body_of(seen, budget).messages
                     yield [MessageSeen(seen, at, message) for at, message in enumerate(messages)]
-            yield []
+            yield []  # the end of a chunk: progress and findings are shown
 
     return RowSource(
         batches,
@@ -141,6 +141,7 @@ class MessagesSink(Sink[MessageSeen]):
         (self._temporary / name).write_bytes(data)
         self._bytes += len(data)
         problem = body.problem
+        # As long as the rest of the budget: the run's limit cut it, not the limit of one body.
         if body.truncated and len(data) == room:
             pdu = row.seen.pdu
             self._budget.end(f"packet {packet_number(pdu.packet)}, offset {pdu.offset}")

@@ -79,7 +79,7 @@ def parquet_sink(
     """
     from dissectors.rows.parquet import load_pyarrow
 
-    load_pyarrow()
+    load_pyarrow()  # a missing library is an error before the output is opened
     if request.output == "-" and sys.stdout.isatty():
         raise usage_error("--format parquet", "is binary; use -o FILE.parquet or -o FOLDER")
     output = Output(request.output, private=True, force=request.force)
@@ -185,6 +185,7 @@ def encoded_rows_for(
     request: DecodeRequest, decode: Decode, rows: RowSource[Row], form: RowForm
 ) -> Iterator[EncodedBatch] | None:
     """Return the encoded rows, or None if they are needed as objects."""
+    # All of these look at single rows; encoded ones can only be written.
     looked_at = request.sort or request.fail_on or request.watched or has_times_of_day(request)
     if form is RowForm.records or looked_at or request.limit is not None:
         return None

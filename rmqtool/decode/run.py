@@ -161,6 +161,7 @@ def _run(request: DecodeRequest, decode: Decode, rows: RowSource[Row]) -> RunCou
     progress = Progress(sys.stderr, may_show, rows.noun, endless=request.follow)
     loop = _Loop(request, decode, rows, sink, progress)
     try:
+        # Ctrl-C is the usual end of live input; a run over files is aborted, and leaves no output.
         with first_ends(decode.stop) if is_live(request) else nullcontext():
             loop.run()
         progress.clear()
@@ -250,12 +251,12 @@ class _Loop(Generic[Row]):
     def _take(self, batch: Sequence[Row]) -> None:
         self.seen += len(batch)
         number = len(batch)
-        if self._watch is not None:
+        if self._watch is not None:  # it judges all traffic, whatever is shown
             self._watch.engine.add_exchanges(cast(Sequence[ExchangeRecord], batch))
         batch = self._chosen_of(batch)
         if batch and self.counts is not None:
             self.counts.add(cast(Sequence[ExchangeRecord], batch))
-        if batch and self._request.overdue_after:
+        if batch and self._request.overdue_after:  # `_take_overdue` has shown some of them
             batch = without_stayed(batch, self._decode.stayed_overdue())
         if batch:
             self.chosen += len(batch)

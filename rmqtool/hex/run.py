@@ -66,6 +66,7 @@ class PartsSource:
 
     def chunks(self) -> Iterator[bytes]:
         """Yield a pcap: a handshake, then the parts in order."""
+        # pcap 2.4 with microseconds, and the snap length of tcpdump
         head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262144, _RAW_IPV4)
         yield head + self._packet(0, _SYN) + self._packet(1, _SYN | _ACK)
         for side, data in self._parts:
@@ -80,8 +81,10 @@ class PartsSource:
     def _packet(self, side: int, flags: int, payload: bytes = b"") -> bytes:
         """Return one record of the pcap: IPv4 and TCP headers without checksums, and payload."""
         sequence, acknowledged = self._next[side], self._next[1 - side]
+        # SYN takes a sequence number, as if it were a byte.
         self._next[side] = (sequence + len(payload) + (flags & _SYN) // _SYN) & 0xFFFFFFFF
         ends = _PORTS[side], _PORTS[1 - side]
+        # 80 (0x50) and 0x45: headers of five words, without options; 6: TCP
         tcp = struct.pack("!HHIIBBHHH", *ends, sequence, acknowledged, 80, flags, 65535, 0, 0)
         size = 20 + len(tcp) + len(payload)
         ip = struct.pack("!BBHHHBBH", 0x45, 0, size, 0, 0, 64, 6, 0)

@@ -34,7 +34,7 @@ def opened_capture(live: LiveRequest, quiet: bool, keep_rights: bool = False) ->
 
     `keep_rights`: it keeps them, because further captures are opened.
     """
-    account = account_of(live.user, os.environ)
+    account = account_of(live.user, os.environ)  # refuses an unknown user before anything is open
     capture = open_interface(
         live.interface,
         live.filter,
@@ -178,7 +178,7 @@ class _KeptPackets:
         with suppress(OSError), open(self._live.secrets, "rb") as file:
             file.seek(self._secrets_read)
             text = file.read()
-        text = text[: text.rfind(b"\n") + 1]
+        text = text[: text.rfind(b"\n") + 1]  # the last line may not be complete yet
         if text or not self._secrets_begun:
             writer.write_secrets(text)
         self._secrets_begun = True

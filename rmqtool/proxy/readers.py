@@ -38,6 +38,7 @@ class RecordingReader:
     def tap(self) -> Tap:
         """Return the function that writes packets to it."""
         assert self._process.stdin is not None
+        # The tap closes its own descriptor; another one would keep the pipe open.
         with self._process.stdin as pipe:
             return Tap(self.name, os.dup(pipe.fileno()))
 

@@ -107,7 +107,7 @@ def _file_of(path: str, force: bool) -> int:
         return os.open(path, os.O_WRONLY)
     if force:
         Path(path).unlink(missing_ok=True)
-    with create_new(Path(path), PRIVATE) as file:
+    with create_new(Path(path), PRIVATE) as file:  # which is closed here
         return os.dup(file.fileno())
 
 

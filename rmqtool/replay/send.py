@@ -160,7 +160,7 @@ class _Sending:
             guard=guard,
             journal=journal,
             comparison=self._comparison,
-            in_flight=-(-request.in_flight // request.jobs),
+            in_flight=-(-request.in_flight // request.jobs),  # rounded up
             run=run.run,
             paced=not request.top_speed,
             raw=request.mode == RAW,
@@ -193,7 +193,7 @@ class _Sending:
             part = share(round(1000 * shares.largest), 1000)
             print_note(f"{part} of the sends wait for each other; a single process sends them")
         journal = JournalWriter(folder, request.sync, request.in_flight, shared=True)
-        begin = (folder / STEPS).stat().st_size
+        begin = (folder / STEPS).stat().st_size  # the comparison has the rows of an earlier run
 
         def made(number: int, job_target: JobTarget) -> ReplayRun:
             guard.exempt(job_target.exempt)
@@ -205,10 +205,9 @@ class _Sending:
             own = planned_of(self._ready, run.run, self._survey, self._budget)
             rows = JournalWriter(folder, request.sync, shared=True)
             replay_run = self._replay_run(own, target, guard, rows, run)
-            replay_run.is_own, replay_run.writes_skipped = (
-                lambda step: shares.job_of(step) == number,
-                not number,
-            )
+            # Each process reads the whole plan; the first one writes what is skipped.
+            replay_run.is_own = lambda step: shares.job_of(step) == number
+            replay_run.writes_skipped = not number
             return replay_run
 
         jobs = JobRun(request.jobs, made)
@@ -290,6 +289,7 @@ class _Sending:
             raise usage_error("--target", f"unknown target {request.target!r}; use sandbox")
         if request.target is not None and request.namesrv is not None:
             raise usage_error("--target and --namesrv", "cannot be combined")
+        # The sandbox is not started yet; the run puts in its address (`ReplayRun.sandbox`).
         namesrv = "127.0.0.1:1" if request.target else request.namesrv
         if namesrv is None and not os.environ.get("NAMESRV_ADDR"):
             hint = "name a NameServer with -n HOST:PORT, or start a target: --target sandbox"
@@ -364,7 +364,7 @@ class _Sending:
         if request.resume is not None:
             return self._resumed(Path(request.resume))
         now = time_ns()
-        name = text_of_time(now).replace(":", "").replace("-", "")[:15]
+        name = text_of_time(now).replace(":", "").replace("-", "")[:15]  # 20261120T100000
         folder = Path(request.journal or f"replay-{name}")
         run = Run(
             run=f"{folder.name}-{os.urandom(3).hex()}",

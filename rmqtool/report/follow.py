@@ -130,7 +130,7 @@ class _Batches:
                 return
             try:
                 self._take(names)
-            except (ReportError, CommandError):
+            except (ReportError, CommandError):  # one unreadable input fails the whole batch
                 for name in names:
                     self._take_alone(name)
             self._join()

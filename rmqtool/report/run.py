@@ -301,6 +301,7 @@ def _reports(
         steps.at(stage, lambda: done.far(tasks()))
 
     steps.at("reading the input", tasks)
+    # With --split, the traffic from that time on is compared with the traffic before it.
     later = replace(request, since=request.split or request.since)
     tables = tables_of(later, reports, read, inputs)
     if request.cells is not None:

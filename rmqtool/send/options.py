@@ -330,6 +330,7 @@ def _body_of(command: SendCommand, config: ProducerConfig) -> bytes:
 def _check_message(command: SendCommand, message: Message, config: ProducerConfig) -> None:
     """Refuse an invalid message; of line defaults, check only what is set."""
     lines = command.source is not None
+    # Each line has a body and may have a topic: valid ones stand for them.
     checked = replace(message, topic=message.topic or "T", body=b"-") if lines else message
     problem, name = why_not_message(checked, config.max_message_size), None
     if problem is None:
@@ -355,6 +356,7 @@ def config_of(given: SendCommand) -> ProducerConfig:
         serialize_type=given.header,
         vip_channel=given.vip,
         namespace=given.namespace,
+        # off: no body is that long
         compress_over=1 << 40 if given.compress == _OFF else 4096,
         compress_type="zlib" if given.compress == _OFF else given.compress,
         trace=given.trace,

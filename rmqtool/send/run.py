@@ -127,7 +127,7 @@ def run_send(request: SendCommand) -> ExitStatus:
     config = config_of(request)
     message = message_of(request, config)
     agreement = agreement_of(request.yes, request.allow)
-    agreement.add(config.namesrv_addresses())
+    agreement.add(config.namesrv_addresses())  # the user has named them
     for option, target in (("--log", request.log), ("--capture", request.capture)):
         if target is not None:
             refuse_inputs(target, request.inputs, option)
@@ -372,6 +372,7 @@ def _target(outgoing: Outgoing) -> tuple[str, str | None, int | None, str | None
 def _copies(pattern: Outgoing, wanted: int) -> Iterator[Outgoing]:
     message = pattern.message
     for number in range(1, wanted + 1):
+        # Sending sets properties, such as UNIQ_KEY, so that each message needs its own.
         copy = Message(
             message.topic,
             message.body,

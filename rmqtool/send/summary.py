@@ -139,6 +139,7 @@ class SendSummary:
             self._add_attempt(attempt)
         if len(attempts) > 1:
             self.retried += number
+        # With a result, the last attempt succeeded, so that only earlier ones can be unknown.
         lost = any(a.outcome in _UNKNOWN for a in (attempts if result is None else attempts[:-1]))
         if ended.error is not None and ended.error.hint and len(self.hints) < _MOST_NAMED:
             self.hints[ended.error.hint] = None
@@ -183,7 +184,7 @@ class SendSummary:
     def _fail(self, code: int | None, name: str, example: str) -> None:
         failure = self.failures.get(name)
         if failure is None:
-            if len(self.failures) >= _MOST_ERRORS:
+            if len(self.failures) >= _MOST_ERRORS:  # a broker can invent codes
                 name, code, example = "others", None, ""
             failure = self.failures.setdefault(name, Failure(code, name, example))
         failure.count += 1
