@@ -77,7 +77,8 @@ def cyan(_: object) -> str:
     return Style.CYAN
 
 
-def _number(value: int | None) -> str:
+def number_text(value: int | None) -> str:
+    """Return a number as a cell."""
     return _NO_TEXT if value is None else str(value)
 
 
@@ -96,7 +97,7 @@ def exchange_columns(terminal: Terminal, captures: int) -> list[LineColumn[Excha
         LineColumn("CLIENT", lambda r: r.client_address, 5, 15, 47, style=dim, keep_end=True),
         LineColumn("SERVER", lambda r: r.server_address, 5, 15, 47, keep_end=True),
         LineColumn("GROUP", lambda r: one_line(r.group) or _NO_TEXT, 10, 12, 36),
-        LineColumn("QUEUE", lambda r: _number(r.queue_id), 11, 5, 5, True),
+        LineColumn("QUEUE", lambda r: number_text(r.queue_id), 11, 5, 5, True),
         LineColumn("BODY", lambda r: str(r.body_bytes), 12, 5, 8, True, dim),
         LineColumn("NOTE", _note, 8, 15, 1000, style=_outcome_style, wraps=True),
     ]

@@ -28,7 +28,7 @@ from ..ui.common_options import RowFormat
 from ..ui.console import Style, Terminal, one_line
 from ..ui.figures import duration
 from ..ui.remark import cause_of
-from .exchange_lines import cyan, dim, line_table, with_origin
+from .exchange_lines import cyan, dim, line_table, number_text, with_origin
 from .options import DecodeRequest
 from .row_run import (
     Choose,
@@ -97,14 +97,6 @@ def _id(row: MessageRecord) -> str:
     return f"before {row.queue_offset}" if row.covers == "before" else "-"
 
 
-def _packet(row: MessageRecord) -> str:
-    return "-" if row.packet is None else str(row.packet)
-
-
-def _offset(row: MessageRecord) -> str:
-    return "-" if row.queue_offset is None else str(row.queue_offset)
-
-
 def _group(row: MessageRecord) -> str:
     return one_line(row.consumer_group or row.producer_group) or "-"
 
@@ -142,14 +134,12 @@ _time, _capture = attrgetter("time"), attrgetter("capture")
 def message_columns(terminal: Terminal, captures: int) -> list[LineColumn[MessageRecord]]:
     """Return the columns of messages; `captures` is how many are read."""
     columns: list[LineColumn[MessageRecord]] = [
-        LineColumn("PACKET", _packet, 1, 6, 9, True, dim),
+        LineColumn("PACKET", lambda r: number_text(r.packet), 1, 6, 9, True, dim),
         LineColumn("EVENT", lambda r: r.event, 2, 12, 12, style=_event_style),
         LineColumn("MESSAGE", _id, 3, 32, 56, keep_end=True),
         LineColumn("TOPIC", lambda r: one_line(r.topic) or "-", 4, 10, 32, style=cyan),
-        LineColumn(
-            "QUEUE", lambda r: "-" if r.queue_id is None else str(r.queue_id), 7, 5, 5, True
-        ),
-        LineColumn("OFFSET", _offset, 6, 6, 12, True),
+        LineColumn("QUEUE", lambda r: number_text(r.queue_id), 7, 5, 5, True),
+        LineColumn("OFFSET", lambda r: number_text(r.queue_offset), 6, 6, 12, True),
         LineColumn("GROUP", _group, 5, 12, 36),
         LineColumn("CLIENT", _client, 8, 15, 47, style=dim, keep_end=True),
         LineColumn("BROKER", _broker, 9, 8, 47, keep_end=True),

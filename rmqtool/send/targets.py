@@ -258,13 +258,13 @@ def can_ask() -> bool:
 
 
 def _not_agreed(addresses: Sequence[str], topic: str) -> str:
-    """Return the addresses to confirm; raise TargetRefused if nobody can be asked."""
+    """Return the sentence to confirm; raise TargetRefused if nobody can be asked."""
     shown = ", ".join(map(printable, addresses))
     source = f"the route of {printable(topic)}" if topic else "a route"
     what = f"{source} names {shown}, which is neither loopback nor allowed"
     if not can_ask():
         raise TargetRefused(f"{what}; {WAY_OUT}")
-    return what
+    return f"{what[0].upper()}{what[1:]}"
 
 
 def agree_to_read(guard: Guard, addresses: Iterable[str], topic: str) -> None:
@@ -272,8 +272,7 @@ def agree_to_read(guard: Guard, addresses: Iterable[str], topic: str) -> None:
     new = sorted({address for address in addresses if not guard.agreement.covers(address)})
     if not new:
         return
-    what = _not_agreed(new, topic)
-    text = f"{what[0].upper()}{what[1:]}"
+    text = _not_agreed(new, topic)
     if typed(TITLE, [text], "Connect to them? Type yes", sys.stdin, sys.stderr).strip() != "yes":
         raise TargetRefused("no broker was contacted: not confirmed")
     guard.agreement.add(new)
@@ -289,9 +288,9 @@ class Question:
 
     async def __call__(self, addresses: Sequence[str], topic: str) -> bool:
         """Return whether the user agrees; raise TargetRefused if nobody can be asked."""
-        what = _not_agreed(addresses, topic)
+        text = _not_agreed(addresses, topic)
         self._clear()
-        asked(TITLE, [f"{what[0].upper()}{what[1:]}"], "Send there? Type yes", sys.stderr)
+        asked(TITLE, [text], "Send there? Type yes", sys.stderr)
         return (await self._typed.read(sys.stdin)).strip().lower() == "yes"
 
     def end(self) -> None:
