@@ -27,15 +27,12 @@ class Clash(NamedTuple):
     """rmqtool cannot run: a file of ours was replaced"""
 
 
-def clash(folder: str | None = None) -> Clash | None:
+def clash() -> Clash | None:
     """Return a clash of the packages beside this one, or None.
 
     Takes less than a millisecond without a clash: a name lookup and a list of files.
-
-    Args:
-        folder: folder of the packages; default: that of this package.
     """
-    ours = folder or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     return _shadowed(ours) or _mixed(ours)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Self
 
@@ -113,15 +113,14 @@ def refuse_same_file(keep: str | None, output: str, what: str) -> None:
 class _Losses:
     """Checks periodically for lost packets."""
 
-    def __init__(self, capture: LiveCapture, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, capture: LiveCapture) -> None:
         self._capture = capture
-        self._now = now
-        self._next = now() + LOOK
+        self._next = time.monotonic() + LOOK
         self._reported = False
 
     def look(self) -> None:
         """Report lost packets once during the run."""
-        now = self._now()
+        now = time.monotonic()
         if now < self._next:
             return
         self._next = now + LOOK

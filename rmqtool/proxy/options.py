@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from dissectors import ports
@@ -118,13 +118,11 @@ class ProxyRequest:
     quiet: bool = common.QUIET
 
 
-def options_of(
-    given: ProxyRequest, variables: Mapping[str, str] = os.environ
-) -> tuple[ProxyOptions, Guard]:
+def options_of(given: ProxyRequest) -> tuple[ProxyOptions, Guard]:
     """Return the settings of the proxy, and what guards addresses; raise CommandError for what it
     cannot be set to.
     """
-    targets.refuse_no_namesrv(given.namesrv, variables)
+    targets.refuse_no_namesrv(given.namesrv)
     try:
         namesrv = ProducerConfig(group="proxy", namesrv=given.namesrv or "").namesrv_addresses()
     except (ConfigError, NameServerError) as error:
@@ -159,7 +157,7 @@ def options_of(
         tls=targets.tls_of_options(given),
         listen_cert=given.listen_cert,
         listen_key=given.listen_key,
-        key_password=variables.get(LISTEN_PASSWORD_VARIABLE),
+        key_password=os.environ.get(LISTEN_PASSWORD_VARIABLE),
         guard=guard.why_not,
         injections=injections,
         seed=seed,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
@@ -95,9 +95,9 @@ RETRIES: Any = option("Maximum retries after the first attempt.", "Sending", 2, 
 # -- settings of a client -----------------------------------------------------------------------
 
 
-def refuse_no_namesrv(namesrv: str | None, variables: Mapping[str, str] = os.environ) -> None:
+def refuse_no_namesrv(namesrv: str | None) -> None:
     """Raise CommandError if neither `namesrv` nor the environment names a NameServer."""
-    if not (namesrv or variables.get(NAMESRV_VARIABLE)):
+    if not (namesrv or os.environ.get(NAMESRV_VARIABLE)):
         hint = f"give -n HOST:PORT[;HOST:PORT], or set {NAMESRV_VARIABLE}"
         raise CommandError("no NameServer given", hint, ExitStatus.USAGE)
 
@@ -183,10 +183,8 @@ TLS_KEY: Any = option(
 )
 
 
-def tls_of_options(
-    given: TlsOptions, variables: Mapping[str, str] = os.environ
-) -> TlsSettings | None:
-    """Return the TLS settings; the key's password is one of `variables`.
+def tls_of_options(given: TlsOptions) -> TlsSettings | None:
+    """Return the TLS settings; the key's password is an environment variable.
 
     Raise CommandError for a missing file or contradicting options.
     """
@@ -216,7 +214,7 @@ def tls_of_options(
         server_name=name,
         cert_file=given.tls_cert,
         key_file=given.tls_key,
-        key_password=variables.get(KEY_PASSWORD_VARIABLE),
+        key_password=os.environ.get(KEY_PASSWORD_VARIABLE),
     )
 
 
