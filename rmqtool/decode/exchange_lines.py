@@ -28,6 +28,7 @@ Row = TypeVar("Row")
 
 
 def _seen(row: ExchangeRecord) -> int | None:
+    # An orphan has only a response.
     return row.request_time if row.request_time is not None else row.response_time
 
 

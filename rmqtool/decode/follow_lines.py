@@ -71,6 +71,7 @@ class FollowSink(TextSink[CommandSeen]):
         """Print the head of the conversation; return its client."""
         pdu = seen.pdu
         conversation = pdu.direction.conversation
+        # Without a handshake in the capture, the sender of the first command.
         client = (conversation.client or pdu.direction).src
         server = pdu.dst if pdu.src == client else pdu.src
         self.write_lines(

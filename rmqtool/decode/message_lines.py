@@ -94,6 +94,7 @@ def _sink(request: DecodeRequest, names: Sequence[str], form: RowForm) -> Sink[M
 def _id(row: MessageRecord) -> str:
     if row.unique_key or row.offset_msg_id:
         return one_line(row.unique_key or row.offset_msg_id)
+    # A committed offset is about all messages before it.
     return f"before {row.queue_offset}" if row.covers == "before" else "-"
 
 

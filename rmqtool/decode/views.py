@@ -158,7 +158,7 @@ class TreeSink(TextSink[Exchange]):
         for exchange in rows:
             lines = self._tree.exchange(exchange)
             if self._terminal.is_terminal:
-                *lines, empty = lines
+                *lines, empty = lines  # no branches at the blank line between exchanges
                 lines = [*tree_lines(lines, len(STEP), self._terminal), empty]
             waiting += lines
             size += sum(map(len, lines))

@@ -59,6 +59,7 @@ def _split(names: Sequence[str], window: TimeWindow) -> tuple[list[str], list[st
     captures: list[str] = []
     rows: list[str] = []
     for name in names:
+        # The journal of a replay has its attempts as rows.
         journal = Path(name) / ATTEMPTS
         if name != "-" and (Path(name) / JOURNAL_MARK).is_file() and journal.is_file():
             rows.append(str(journal))

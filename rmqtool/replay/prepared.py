@@ -179,6 +179,7 @@ def _resumed(folder: str, request: ReplayRequest) -> tuple[ReplayRequest, _Store
 
 def _same_sources(folder: str, request: ReplayRequest, run: Run) -> list[str]:
     names = [source.name for source in run.sources]
+    # A folder that is named again stands for the same captures.
     if request.sources and names not in (request.sources, _expanded(request.sources)):
         listed = ", ".join(map(printable, names))
         raise usage_error("--resume", f"the run replays only {listed}")

@@ -129,7 +129,7 @@ class _Sending:
         if self._request.is_live:  # the live capture includes our own connections
             config = replace(config, on_connected=own.add)
         guard = Guard(self._agreement(config, sandbox is not None), is_own_address)
-        guard.learn(self._survey.responders)
+        guard.learn(self._survey.responders)  # nothing is sent to the servers of the capture
         folder, run = self._journal()
         if request.jobs > 1:
             planned, figures = self._shared_out(config, guard, sandbox, folder, run)
@@ -432,6 +432,7 @@ class _Sending:
     def _status(self) -> ExitStatus:
         if self._killed:
             return ExitStatus.FAILURE
+        # Ctrl-C is the usual end of a live capture.
         if self._stopped and self._request.interface is None:
             return ExitStatus.INTERRUPTED
         held = [item for item in self._request.fail_on if item.holds(self._comparison)]

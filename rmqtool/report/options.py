@@ -134,7 +134,7 @@ def objective_option(option: str, text: str | None) -> LatencyObjective | None:
 
 def _send_timeout(option: str, text: str | None) -> int | None:
     span = span_option(option, text)
-    return None if span is None else max(1, span // 1000)
+    return None if span is None else max(1, span // 1000)  # µs to ms, at least one
 
 
 def numbers_option(option: str, text: str | None) -> tuple[int, ...] | None:

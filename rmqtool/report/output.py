@@ -66,7 +66,7 @@ def check_output(request: ReportRequest) -> None:
             )
     if request.format is ReportFormat.csv and not to_folder and len(request.tables) != 1:
         raise usage_error("--format csv", "give -o FOLDER, or one table: --table NAME")
-    if request.output != "-" and path.parent and not path.parent.is_dir():
+    if request.output != "-" and not path.parent.is_dir():
         raise CommandError(f"{path.parent} is not a folder, so {path} cannot be written in it")
     if to_folder:
         try:

@@ -263,7 +263,7 @@ def _is_by_spark(request: ReportRequest, inputs: Sequence[Input]) -> bool:
     """Return whether Spark computes the report; raise CommandError if it must but cannot."""
     from analytics.inputs.inputs import InputKind, is_elsewhere, is_for_spark
 
-    if any(item.kind is InputKind.cells for item in inputs):
+    if any(item.kind is InputKind.cells for item in inputs):  # few rows, which are only merged
         return False
     if request.engine is not EngineChoice.auto:
         remote = [item.name for item in inputs if is_elsewhere(item.name)]

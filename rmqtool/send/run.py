@@ -137,6 +137,7 @@ def run_send(request: SendCommand) -> ExitStatus:
     capture = None
     if request.capture is not None:
         with about("--capture"):
+            # `WireCapture` creates its file, and never replaces one.
             if request.force and os.path.isfile(request.capture):
                 os.unlink(request.capture)
             capture = WireCapture(request.capture)
@@ -235,6 +236,7 @@ class _Run:
             reader = LineReader(request.input_form, pattern)
             number = _open(request.source)
             feed = LineFeed(number, lambda line: self._decoded(reader.read(line)), _LONGEST_LINE)
+        # A batch is one request, and so it has one topic and one queue.
         return BatchFeed(feed, request.batch, lambda one, two: _target(one) == _target(two))
 
     def weight(self, item: _Item) -> int:
@@ -355,7 +357,7 @@ class _Run:
 
     def status(self) -> ExitStatus:
         """Return the exit status."""
-        if self._stopped:
+        if self._stopped:  # even if sends failed before
             return ExitStatus.INTERRUPTED
         return ExitStatus.FAILURE if self._summary.failed else ExitStatus.OK
 

@@ -252,6 +252,7 @@ def agreement_of(yes: bool, allow: Iterable[str] | None) -> Agreement:
 
 def can_ask() -> bool:
     """Return whether a user can answer."""
+    # The question is on standard error, as standard output may be a pipe.
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
