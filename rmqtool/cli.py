@@ -242,7 +242,7 @@ class _Root(CommandGroup):
             panel=_TEST,
         ),
         "codes": CommandPlace(
-            "codes.entry",
+            "codes.command",
             "codes",
             "Look up codes, headers, bodies, properties, and versions.",
             panel=_REFERENCE,
