@@ -64,10 +64,7 @@ def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecor
 
     names = decode.sources
     if request.columns:
-        live = is_live(request)
-        return chosen_sink(
-            request, EXCHANGES, names, lambda t, choose: exchange_lines(t, len(names), live, choose)
-        )
+        return chosen_sink(request, EXCHANGES, names, exchange_lines)
     if request.to_folder:
         form = str(request.format)
         options = request.restrictions()

@@ -74,10 +74,7 @@ def stored_messages(request: DecodeRequest, store: StoreDecode) -> RowSource[Mes
 
 def _sink(request: DecodeRequest, names: Sequence[str], form: RowForm) -> Sink[MessageRecord]:
     if request.columns:
-        live = is_live(request)
-        return chosen_sink(
-            request, MESSAGES, names, lambda t, choose: _lines(t, len(names), live, choose)
-        )
+        return chosen_sink(request, MESSAGES, names, _lines)
     if request.format is RowFormat.parquet:
         return parquet_sink(request, MESSAGES.arrow_columns(), "message")
     output = output_of(request)

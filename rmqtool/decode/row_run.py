@@ -90,11 +90,12 @@ def chosen_sink(
     request: DecodeRequest,
     table: Table[Row],
     names: Sequence[str],
-    lines: Callable[[Terminal, Choose[Row]], LineTable[Row]],
+    lines: Callable[[Terminal, int, bool, Choose[Row]], LineTable[Row]],
 ) -> Sink[Row]:
     """Return a sink for the requested columns, in any format.
 
-    `names` are the captures, by index; `lines` makes the table for people.
+    `names` are the captures, by index. `lines` makes the table for people, from the terminal, the
+    number of captures, whether the input is live, and the choice of columns.
     """
     try:
         columns = table.chosen_columns(request.columns, names)
@@ -109,9 +110,11 @@ def chosen_sink(
     if request.format is RowFormat.csv:
         head, encode = csv_lines_of(columns)
         return EncodedSink(output, encode, head)
-    return LinesSink(
-        output, lines(terminal, lambda usual: chosen_lines(columns, usual, terminal.is_terminal))
-    )
+
+    def choose(usual: Sequence[LineColumn[Row]]) -> list[LineColumn[Row]]:
+        return chosen_lines(columns, usual, terminal.is_terminal)
+
+    return LinesSink(output, lines(terminal, len(names), is_live(request), choose))
 
 
 Choose = Callable[[Sequence[LineColumn[Row]]], list[LineColumn[Row]]]

@@ -240,9 +240,11 @@ def _command_sink(
     request: DecodeRequest, names: Sequence[str], limit: int, budget: Budget, is_encoded: bool
 ) -> Sink[CommandSeen]:
     if request.columns:
-        live = is_live(request)
         return chosen_sink(
-            request, COMMANDS, names, lambda t, choose: command_lines(t, names, live, choose)
+            request,
+            COMMANDS,
+            names,
+            lambda t, _, live, choose: command_lines(t, names, live, choose),
         )
     output = output_of(request)
     terminal = output_terminal(request, output)
