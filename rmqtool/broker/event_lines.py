@@ -33,7 +33,9 @@ _COLOURS: Final = {
     EventKind.DEAD_LETTER: Style.YELLOW,
 }
 _PERIOD_MS: Final = 1000
+"""time in which equal events are one line"""
 _KEPT: Final = 10_000
+"""different events within that time that are shown"""
 _LONGEST: Final = 10_000
 """characters of a text that is kept for grouping"""
 _Key = tuple[EventKind, str, int | None, str, int | None, str]

@@ -22,6 +22,7 @@ from .event_output import EventOutput
 from .options import BrokerRequest, sandbox_of
 
 _MOST_ROWS: Final = 12
+"""request codes, and errors, in the totals at the end"""
 
 
 def run_broker(request: BrokerRequest) -> ExitStatus:

@@ -29,6 +29,7 @@ from .sinks import Sink
 def exchange_rows(request: DecodeRequest, decode: Decode) -> RowSource[ExchangeRecord]:
     """Return exchanges with the requested filter and sink."""
     rows = rows_of_table(EXCHANGES, request, decode, lambda: _exchange_sink(request, decode))
+    # Several processes write encoded rows of their own (`encoded_rows_for`).
     if request.view is not View.exchanges or type(decode) is not Decode:
         return rows
     if request.message_rows:

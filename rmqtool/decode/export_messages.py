@@ -39,6 +39,7 @@ KIND = "export of messages"
 MOST_MESSAGES = 100_000
 """default limit of exported messages"""
 _PER_FOLDER = 1000
+"""bodies in one folder: more are slow to list"""
 
 
 class MessageSeen(NamedTuple):

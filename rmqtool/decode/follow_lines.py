@@ -153,5 +153,6 @@ def _dump(data: bytes) -> list[str]:
     for at in range(0, len(data), _DUMPED):
         part = data[at : at + _DUMPED]
         text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in part)
+        # 47 cells: 16 bytes with two digits each, and the blanks between them
         lines.append(f"{at:08x}  {part.hex(' '):<47}  {text}")
     return lines

@@ -197,6 +197,7 @@ class _KeptPackets:
 
     def _opened(self) -> tuple[Output, PcapngWriter]:
         if self._output is None or self._writer is None:
+            # Others may read the packets while they arrive, as with tcpdump.
             self._output = Output(self.name, direct=True, private=True, force=self._force)
             with naming(self.name):
                 self._writer = PcapngWriter(

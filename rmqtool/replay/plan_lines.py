@@ -13,7 +13,7 @@ from replay.plan.planned_run import PlannedRun
 from replay.plan.planner import PlannedSend, Skipped
 from replay.run.compare import captured_side
 
-from ..decode.exchange_lines import cyan, dim
+from ..decode.exchange_lines import SAMPLE, cyan, dim
 from ..ui.columns import LineColumn, LineTable
 from ..ui.console import Style, Terminal, one_line
 from ..ui.figures import count, duration
@@ -39,7 +39,7 @@ def plan_lines(terminal: Terminal, captures: int, live: bool) -> LineTable[PlanR
     ]
     if captures > 1:
         columns.insert(0, LineColumn("CAPTURE", lambda r: one_line(r.origin.capture), 0, 7, 60))
-    return LineTable(columns, terminal, 1 if live else 500)
+    return LineTable(columns, terminal, 1 if live else SAMPLE)
 
 
 def _of_send(cell: Callable[[PlannedSend], str]) -> Callable[[PlanRow], str]:

@@ -208,6 +208,7 @@ def _take_options(folder: str, options: dict[str, Any], kept: Mapping[str, objec
     for name in (*PLAN_FIELDS, *PACE_FIELDS):
         declaration, wanted = declared[name], options[name]
         old = _typed(folder, kept[name], declaration.typed) if name in kept else declaration.default
+        # typer checks the minimum of what is typed; this value is from a file.
         least = declaration.settings.get("min")
         if least is not None and old is not None and old < least:
             raise JournalError(f"{folder}: its options are damaged: {name} is too small")

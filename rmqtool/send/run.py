@@ -118,6 +118,7 @@ MOST_SHOWN: Final = 20
 MOST_FAILED_SHOWN: Final = 100
 """further messages with a failed attempt that are shown; the summary counts all"""
 _LONGEST_LINE: Final = 8 << 20
+"""bytes of a line: more than the largest message, 4 MiB by default, has as base64"""
 
 _Item = Sequence[Outgoing]
 

@@ -27,7 +27,9 @@ from .result_lines import Ended, is_good, outcome_of
 _Row = TypeVar("_Row")
 PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9)
 _MOST_NAMED: Final = 10
+"""ids and hints that are shown"""
 _MOST_ERRORS: Final = 200
+"""kinds of failures that are kept apart; further ones are `others`"""
 _STEPS: Final = (0, *(first * 10**power for power in range(19) for first in (1, 2, 5)), 10**19)
 """bounds of the histogram bars in µs; a latency has at most 64 bits"""
 _UNKNOWN: Final = (AttemptOutcome.TIMEOUT, AttemptOutcome.LOST, AttemptOutcome.GARBAGE)
