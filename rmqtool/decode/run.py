@@ -16,6 +16,7 @@ from dissectors.decode.totals import COMMIT_LOG
 from dissectors.findings import FindingKind, Severity
 from dissectors.processes.choice import decode_of
 from dissectors.quantities import counted
+from dissectors.remoting.bodies.custom import decoding_with
 from dissectors.rows.encoded import EncodedBatch
 from dissectors.rows.record import ExchangeRecord
 from dissectors.times import between
@@ -56,28 +57,18 @@ def run_decode(
     `decode` reads what is not a capture file; None: the captures that the request names. `rows` are
     its rows; None: those of the view.
     """
-    if not request.plugins:
-        return _run_decode(request, decode, rows)
-    from dissectors.remoting.bodies.custom import decoding_with
-
-    with decoding_with(request.plugins):
-        return _run_decode(request, decode, rows)
-
-
-def _run_decode(
-    request: DecodeRequest, decode: Decode | None, rows: RowSource[Any] | None
-) -> ExitStatus:
     if request.view is View.commands:
         from . import views  # noqa: F401 # before workers are forked, which use it
-    if decode is None:
-        decode = decode_of(request.sources, decode_options(request), request.processes)
-    refuse_inputs(request.output, decode.sources)
-    refuse_terminal(decode.sources, "decode pcap -")
-    result = _run(request, decode, _rows_of_view(request, decode) if rows is None else rows)
-    if not request.quiet:
-        for note in [*result.written, *notes_of(decode, result, request)]:
-            print_note(note)
-    return _status(request, decode, result)
+    with decoding_with(request.plugins):
+        if decode is None:
+            decode = decode_of(request.sources, decode_options(request), request.processes)
+        refuse_inputs(request.output, decode.sources)
+        refuse_terminal(decode.sources, "decode pcap -")
+        result = _run(request, decode, _rows_of_view(request, decode) if rows is None else rows)
+        if not request.quiet:
+            for note in [*result.written, *notes_of(decode, result, request)]:
+                print_note(note)
+        return _status(request, decode, result)
 
 
 def _rows_of_view(request: DecodeRequest, decode: Decode) -> RowSource[Any]:
