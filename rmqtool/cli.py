@@ -109,6 +109,7 @@ class _Root(CommandGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the requested command; suggest one for a file."""
+        # A dot: a capture that does not exist is not the name of a command either.
         if args[0] not in self.commands and (Path(args[0]).exists() or "." in args[0]):
             ctx.fail(
                 f"{args[0]!r} is not a command. To decode a capture: rmqtool decode"
@@ -241,7 +242,7 @@ class _Root(CommandGroup):
             panel=_TEST,
         ),
         "codes": CommandPlace(
-            "codes.entry",
+            "codes.command",
             "codes",
             "Look up codes, headers, bodies, properties, and versions.",
             panel=_REFERENCE,
@@ -311,6 +312,7 @@ def _run_commands() -> None:
     try:
         app(prog_name="rmqtool")
     except SystemExit:
+        # Here an error can still be reported; at exit, Python would print its own text.
         sys.stdout.flush()
         raise
 

@@ -75,6 +75,7 @@ class _WholeCommand(TyperCommand):
         """Write the help, without rarely used options unless `--help-all` was given."""
         _load_drawing()
         rare = [] if self.shows_all or not self.common else self._rare_options()
+        # Hidden only for now: completion and man pages have all options.
         for option in rare:
             option.hidden = True
         self.epilog = f"{len(rare)} more options: {ctx.command_path} --help-all" if rare else None
@@ -155,7 +156,7 @@ class LazyCommand(TyperCommand):
         whole = self.whole()
         whole.shows_all = HELP_ALL in args
         known = ["--help" if arg == HELP_ALL else arg for arg in args]
-        if self._place.reads:
+        if self._place.reads:  # -r FILE may stand anywhere, as in tshark: `trace KEY -r FILE`
             inputs, others = _inputs_of(known)
             known = others + inputs if self._place.inputs_last else inputs + others
         return whole.make_context(info_name, known, parent, **extra)
@@ -167,6 +168,9 @@ class LazyCommand(TyperCommand):
 
 class _Commands(dict[str, Any]):
     """The commands of a group; access returns the imported command."""
+
+    # Running a command goes through `CommandGroup.get_command`. Man pages and documents read this
+    # dictionary, and need the parameters.
 
     def __getitem__(self, name: str) -> Any:
         return _whole(super().__getitem__(name))

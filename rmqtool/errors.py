@@ -20,7 +20,7 @@ class Error(Exception):
     def __init__(
         self, reason: str, source: str | None = None, offset: int | None = None, hint: str = ""
     ) -> None:
-        super().__init__(reason, source, offset, hint)
+        super().__init__(reason, source, offset, hint)  # pickling passes these again
         self.reason = reason
         """reason, as text"""
         self.source = source
@@ -37,9 +37,6 @@ class Error(Exception):
         text = self.reason if where is None else f"{where}: {self.reason}"
         hints = "".join(f"\n  {line.removeprefix('  ')}" for line in self.hint.splitlines())
         return text + hints
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.reason, self.source, self.offset, self.hint)
 
 
 class ReadError(Error):

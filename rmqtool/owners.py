@@ -27,21 +27,18 @@ class Clash(NamedTuple):
     """rmqtool cannot run: a file of ours was replaced"""
 
 
-def clash(folder: str | None = None) -> Clash | None:
+def clash() -> Clash | None:
     """Return a clash of the packages beside this one, or None.
 
     Takes less than a millisecond without a clash: a name lookup and a list of files.
-
-    Args:
-        folder: folder of the packages; default: that of this package.
     """
-    ours = folder or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     return _shadowed(ours) or _mixed(ours)
 
 
 def _shadowed(ours: str) -> Clash | None:
     """Return the package that is imported from elsewhere, or None."""
-    for name in PACKAGES:
+    for name in PACKAGES:  # `find_spec` of a package without dots imports nothing
         spec = find_spec(name)
         origin = spec.origin if spec is not None else None
         if origin is None:
@@ -70,7 +67,7 @@ def _mixed(ours: str) -> Clash | None:
             if size is None:
                 if entry.name != "__pycache__" and entry.is_file():
                     beside.append(entry.path)
-            elif entry.stat().st_size != size:
+            elif entry.stat().st_size != size:  # RECORD has the size of the file that we installed
                 replaced.append(entry.path)
         module = os.path.join(ours, f"{name}.py")
         if os.path.exists(module):
@@ -89,6 +86,7 @@ def _installed(record: str) -> Mapping[str, int]:
     """Return the installed files with their sizes, and a missing file of ours."""
     try:
         with open(record, encoding="utf-8") as lines:
+            # From the right: a path may contain commas, hash and size cannot.
             fields = [line.rstrip("\n").rsplit(",", 2) for line in lines]
     except OSError:
         return {}

@@ -59,6 +59,7 @@ def _function_in(path: Path) -> BodyDecoder:
     module.__file__ = str(path)
     try:
         source = path.read_bytes()
+        # Without `dont_inherit`, the plug-in would have the `__future__` imports of this module.
         exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)
     except OSError as error:
         raise PluginError(error.strerror or str(error), str(path)) from error

@@ -19,7 +19,7 @@ import pytest
 
 from tests import lengthy, profiles, tools
 from tests.pure import implementation, import_sources, wants_sources
-from tests.spark_session import _released as _released
+from tests.spark_session import released as released
 from tests.spark_session import rmqtool_here as rmqtool_here
 from tests.spark_session import spark as spark
 

@@ -53,7 +53,7 @@ compiled stays, garbage is collected less often, and what Spark's jars have is t
 
 
 @pytest.fixture(autouse=True)
-def _released(request: pytest.FixtureRequest) -> Iterator[None]:
+def released(request: pytest.FixtureRequest) -> Iterator[None]:
     """Free what ended tests left in the shared session.
 
     Spark drops broadcasts and cached tables of frames that nobody holds when Java collects its

@@ -50,7 +50,7 @@ def run_anonymize(request: AnonymizeRequest) -> ExitStatus:
         with _file_of(request.source) as path:
             with open(path, "rb") as file:
                 head = file.read(4)
-            if head[:1] == b"{" or head == b"PAR1":
+            if head[:1] == b"{" or head == b"PAR1":  # rows as JSON lines or Parquet
                 _rewrite_rows(path, request.source, names, output)
                 done = Anonymized(replaced=names.replaced)
             else:
@@ -131,7 +131,7 @@ def _file_of(source: str) -> Iterator[str]:
 
 def _rewrite_rows(path: str, name: str, names: Pseudonyms, output: Output) -> None:
     try:
-        if names.learns:
+        if names.learns:  # names that stay must stay in earlier rows and in texts as well
             rewrite_rows(Path(path), BytesIO(), names)
             names.start_over()
         rewrite_rows(Path(path), cast(BinaryIO, output), names)

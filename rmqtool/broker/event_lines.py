@@ -33,7 +33,9 @@ _COLOURS: Final = {
     EventKind.DEAD_LETTER: Style.YELLOW,
 }
 _PERIOD_MS: Final = 1000
+"""time in which equal events are one line"""
 _KEPT: Final = 10_000
+"""different events within that time that are shown"""
 _LONGEST: Final = 10_000
 """characters of a text that is kept for grouping"""
 _Key = tuple[EventKind, str, int | None, str, int | None, str]
@@ -89,6 +91,7 @@ class EventDigest:
         event = event._replace(topic=event.topic[:_LONGEST], detail=event.detail[:_LONGEST])
         key = _key_of(event)
         seen = self._seen.get(key)
+        # While so many different ones are kept, further ones are not shown: memory is bounded.
         if seen is None and len(self._seen) < _KEPT:
             seen = self._seen[key] = _Seen(event)
             if event.kind not in _COUNTED:
@@ -111,7 +114,7 @@ class EventDigest:
 
     def finish(self, now_ms: int) -> Iterator[ShownEvent]:
         """Yield all events that were held back."""
-        for shown in self.tick(1 << 62):
+        for shown in self.tick(1 << 62):  # later than any event, so nothing is held back
             yield shown._replace(event=shown.event._replace(at_ms=now_ms))
 
 
@@ -122,13 +125,14 @@ def line_of(shown: ShownEvent, terminal: Terminal) -> str:
     kind = styled(padded(event.kind.value, 12), colour)
     rest = " ".join(part for part in _what(shown) if part)
     at = clock(event.at_ms * 1_000_000)
+    # 39 cells: time, server, and kind with 12, 9 and 12, and the two blanks behind each
     return f"{at}  {padded(event.server, 9)}  {kind}  {cut(rest, terminal.width - 39)}"
 
 
 def _key_of(event: SandboxEvent) -> _Key:
-    detail = "" if event.kind in _COUNTED else event.detail
-    if event.kind in (EventKind.INJECTED, EventKind.ANSWERED):
-        detail = ""
+    # Details of these differ from event to event: delays, remarks.
+    is_equal = event.kind in (*_COUNTED, EventKind.INJECTED, EventKind.ANSWERED)
+    detail = "" if is_equal else event.detail
     return (event.kind, event.server, event.code, event.topic, event.response, detail)
 
 

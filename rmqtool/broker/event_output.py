@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from enum import StrEnum
 
 from replay.sandbox import SandboxEvent
 
+from ..ui.common_options import ObjectFormat
 from ..ui.console import UNLIMITED, When, terminal_of
 from ..ui.errors import said, silence_stdout
 from ..ui.json_array import rows_output
@@ -19,21 +19,13 @@ from ..ui.status import CommandError
 from .event_lines import EventDigest, ShownEvent, json_of, line_of
 
 
-class EventFormat(StrEnum):
-    """The format of events."""
-
-    table = "table"
-    json = "json"
-    jsonl = "jsonl"
-
-
 class EventOutput:
     """Writes the events of a run."""
 
-    def __init__(self, form: EventFormat, colour: When, everything: bool, goes_on: str) -> None:
+    def __init__(self, form: ObjectFormat, colour: When, everything: bool, goes_on: str) -> None:
         """`everything`: show each event; `goes_on`: what continues without a reader."""
-        self._json = form is not EventFormat.table
-        self._output = rows_output("-", form is EventFormat.json)
+        self._json = form.is_json
+        self._output = rows_output("-", form is ObjectFormat.json)
         self._encoding = "utf-8" if self._json else sys.stdout.encoding or "utf-8"
         self._terminal = terminal_of(sys.stdout, colour)
         self._digest = EventDigest(everything)

@@ -21,12 +21,12 @@ from replay.sandbox import (
 from replay.sandbox.options import DELAY_LEVELS, check_options
 
 from ..ui import common_options as common
+from ..ui.common_options import ObjectFormat
 from ..ui.console import When
 from ..ui.declared import declared, option
 from ..ui.option_names import command_error
 from ..ui.option_values import duration_option, size_option, usage_error
 from ..ui.status import CommandError, ExitStatus
-from .event_output import EventFormat
 
 _WHERE, _WHAT, _WRONG, _OUTPUT = "Addresses", "Cluster", "Fault injection", "Output"
 _TOPIC = re.compile(r"([%|a-zA-Z0-9_-]{1,127})(?::(\d{1,4}))?")
@@ -68,15 +68,19 @@ SEED: Final[Any] = option(
     typed=int | None,
     metavar="N",
 )
-DURATION: Final[Any] = option(
+DURATION: Final[Any] = common.converted(
     "Stop after this time, such as 30s or 5m (default: until Ctrl-C).",
     _OUTPUT,
+    "TIME",
+    _seconds_of,
     names="--duration",
-    metavar="TIME",
-    typed=str | None,
-    read=_seconds_of,
 )
 """of all commands that serve until they are stopped"""
+
+
+def port_option(text: str, panel: str, default: int) -> Any:
+    """Declare an option for a port to listen on."""
+    return option(text, panel, default, min=0, max=65535, metavar="PORT")
 
 
 @declared
@@ -84,21 +88,11 @@ class BrokerRequest:
     """What a user asks `broker` for; options of `SandboxOptions` have the names that it has."""
 
     brokers: int = option("Number of brokers.", _WHERE, 1, min=1, max=64, metavar="N")
-    port: int = option(
-        "Port of the first broker, others +10 each; 0 picks free ports.",
-        _WHERE,
-        ports.BROKER,
-        min=0,
-        max=65535,
-        metavar="PORT",
+    port: int = port_option(
+        "Port of the first broker, others +10 each; 0 picks free ports.", _WHERE, ports.BROKER
     )
-    namesrv_port: int = option(
-        "Port of the NameServer; 0 picks a free port.",
-        _WHERE,
-        ports.NAMESRV,
-        min=0,
-        max=65535,
-        metavar="PORT",
+    namesrv_port: int = port_option(
+        "Port of the NameServer; 0 picks a free port.", _WHERE, ports.NAMESRV
     )
     host: str = option(
         "Address to listen on.", _WHERE, "127.0.0.1", names="--listen", metavar="ADDRESS"
@@ -160,7 +154,7 @@ class BrokerRequest:
     fault: list[str] = FAULT
     faults: list[Path] = FAULTS
     seed: int | None = SEED
-    format: EventFormat = option("Output format; json is one array.", _OUTPUT, EventFormat.table)
+    format: ObjectFormat = option("Output format; json is one array.", _OUTPUT, ObjectFormat.table)
     log: bool = option("Log every request and connection.", _OUTPUT, False)
     seconds: float | None = DURATION
     colour: When = common.COLOR

@@ -22,48 +22,28 @@ from .event_output import EventOutput
 from .options import BrokerRequest, sandbox_of
 
 _MOST_ROWS: Final = 12
+"""request codes, and errors, in the totals at the end"""
 
 
 def run_broker(request: BrokerRequest) -> ExitStatus:
     """Run until Ctrl-C or the time is over; raise SandboxError if it cannot start."""
     options = sandbox_of(request)
-    run = _Run(request)
+    shown = EventOutput(request.format, request.colour, request.log, "the brokers keep running")
+    begin = time.monotonic()
     if not request.quiet:
-        options = replace(options, on_event=run.event)
+        options = replace(options, on_event=shown.event)
+
+    def started(box: Sandbox) -> None:
+        shown.start(_listening_value(box), _listening(box))
+
     try:
-        box = run_sandbox(options, run.started, run.tick, first_ends, request.seconds)
-        run.finish(box)
+        box = run_sandbox(options, started, shown.tick, first_ends, request.seconds)
+        seconds = time.monotonic() - begin
+        shown.finish(_summary_value(box, seconds), list(_summary(box, seconds)))
     except BaseException:
-        run.discard()
+        shown.discard()
         raise
-    return ExitStatus.OK if run.is_written else ExitStatus.FAILURE
-
-
-class _Run:
-    """A run of the command."""
-
-    def __init__(self, request: BrokerRequest) -> None:
-        self._shown = EventOutput(
-            request.format, request.colour, request.log, "the brokers keep running"
-        )
-        self._begin = time.monotonic()
-        self.event = self._shown.event
-        self.tick = self._shown.tick
-        self.discard = self._shown.discard
-
-    @property
-    def is_written(self) -> bool:
-        """Whether all events were written."""
-        return self._shown.is_written
-
-    def started(self, box: Sandbox) -> None:
-        """Print the addresses."""
-        self._shown.start(_listening_value(box), _listening(box))
-
-    def finish(self, box: Sandbox) -> None:
-        """Print the totals at the end."""
-        seconds = time.monotonic() - self._begin
-        self._shown.finish(_summary_value(box, seconds), list(_summary(box, seconds)))
+    return ExitStatus.OK if shown.is_written else ExitStatus.FAILURE
 
 
 # -- the beginning ------------------------------------------------------------------------------
@@ -94,6 +74,11 @@ def _listening(box: Sandbox) -> list[Labelled]:
     topic = options.topics[0].name if options.topics else "Test"
     rows.append(("send", f"rmqtool send -n {box.namesrv} -t {topic} --body hello"))
     rows.append(("end", "Ctrl-C"))
+    return aligned(rows)
+
+
+def aligned(rows: Sequence[tuple[str, str]]) -> list[Labelled]:
+    """Return names and texts as lines with the texts below each other."""
     indent = max(len(name) for name, _ in rows) + 2
     return [
         Labelled(text, label=name, label_style=Style.BOLD, indent=indent) for name, text in rows
@@ -152,11 +137,12 @@ def _summary(box: Sandbox, seconds: float) -> Iterator[Labelled]:
     if box.injector.hits:
         yield Labelled(f"faults hit {counted(box.injector.hits, 'request')}")
     for code, number in requests.most_common(_MOST_ROWS):
-        yield _counted_line(number, request_name(code))
+        yield counted_line(number, request_name(code))
     for (code, response), number in errors.most_common(_MOST_ROWS):
         response_text = f"responded {response} {response_name(response, code)}"
-        yield _counted_line(number, f"{request_name(code)} {response_text}")
+        yield counted_line(number, f"{request_name(code)} {response_text}")
 
 
-def _counted_line(number: int, text: str) -> Labelled:
+def counted_line(number: int, text: str) -> Labelled:
+    """Return the line of a total: the number, then what was counted."""
     return Labelled(text, label=f"{count(number):>12}", indent=14)

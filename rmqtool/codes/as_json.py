@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dissectors.remoting.bodies.classes import CLASSES, ENUMS, ShortMember
+from dissectors.remoting.bodies.classes import CLASSES, ENUMS
 from dissectors.remoting.headers import HEADERS
 from dissectors.remoting.messages.properties import property_of
 
@@ -15,6 +15,7 @@ from .catalog import (
     class_of_form,
     containers,
     cut_code,
+    members_of,
     operation_of_entry,
     uses_of_bodies,
     uses_of_headers,
@@ -90,15 +91,13 @@ def _body_value(form: str | None) -> Json | None:
 
 def _members(name: str) -> list[Json]:
     return [
-        {"name": cell.long_name, "wire": wire, "type": cell.java_type}
-        if isinstance(cell, ShortMember)
-        else {"name": wire, "wire": wire, "type": cell}
-        for wire, cell in CLASSES[name].items()
+        {"name": member.name, "wire": member.wire, "type": member.type}
+        for member in members_of(name)
     ]
 
 
 def _uses(uses: list[Use]) -> list[Json]:
-    return [{"code": use.code, "name": use.name, "response": use.response} for use in uses]
+    return [use._asdict() for use in uses]
 
 
 def _header(entry: Entry) -> Json:

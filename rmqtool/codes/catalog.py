@@ -66,6 +66,17 @@ class Use(NamedTuple):
     """in the response to it"""
 
 
+class BodyMember(NamedTuple):
+    """A member of a body class."""
+
+    wire: str
+    """name in the JSON"""
+    name: str
+    """long name"""
+    type: str
+    """Java type"""
+
+
 BODY_FORMS: dict[str, str] = {
     "raw-message": "the body of one message, as the application gave it",
     "batch-messages": "several messages behind each other, in the short form of a batch",
@@ -174,6 +185,16 @@ def class_of_form(form: str) -> str | None:
     """Return the body class that a form names; None for a form without one."""
     name = form.removeprefix(_LIST_FORM)
     return name if name in CLASSES else None
+
+
+def members_of(name: str) -> list[BodyMember]:
+    """Return the members of a body class."""
+    return [
+        BodyMember(wire, cell.long_name, cell.java_type)
+        if isinstance(cell, ShortMember)
+        else BodyMember(wire, wire, cell)
+        for wire, cell in CLASSES[name].items()
+    ]
 
 
 def about_form(form: str) -> str:

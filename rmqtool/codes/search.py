@@ -113,7 +113,7 @@ def _has(entry: Entry, number: int) -> bool:
         return True
     if entry.kind is not EntryKind.request or (cut := cut_code(entry.number)) is None:
         return False
-    return number in (cut, cut & 0xFFFF)
+    return number in (cut, cut & 0xFFFF)  # as Java shows it, signed, and as its bytes
 
 
 def _names(entry: Entry) -> Iterable[str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from dissectors.remoting.bodies.classes import CLASSES, ENUMS, ShortMember
+from dissectors.remoting.bodies.classes import CLASSES, ENUMS
 from dissectors.remoting.headers import HEADERS, HOOK_FIELDS, HeaderField
 from dissectors.remoting.messages.properties import property_of
 from dissectors.remoting.operation_tables.operations import Operation
@@ -17,12 +17,14 @@ from ..ui.screen.tables import table_lines
 from .catalog import (
     BODY_FORMS,
     NOT_RELEASED,
+    BodyMember,
     Entry,
     Use,
     about_form,
     class_of_form,
     containers,
     cut_code,
+    members_of,
     operation_of_entry,
     text_of_use,
     uses_of_bodies,
@@ -51,17 +53,6 @@ _MODES = {
 }
 _LABEL = 17  # cells of the labels in front of facts
 _INDENT = "  "
-
-
-class MemberCell(NamedTuple):
-    """A row of the members of a body."""
-
-    wire: str
-    """name in the JSON"""
-    name: str
-    """long name"""
-    type: str
-    """Java type"""
 
 
 def releases_of(since: str, until: str) -> str:
@@ -175,9 +166,8 @@ def _roles(writer: Writer, known: Operation) -> None:
         writer.fact("used", "nowhere" if known.who == "unused" else known.who)
         return
     writer.fact("sent by", client)
-    response_mode = _MODES.get(known.mode, "")
     writer.fact("sent to", server)
-    writer.fact("response", response_mode)
+    writer.fact("response", _MODES.get(known.mode, ""))
 
 
 def _header_fact(writer: Writer, label: str, header: str | None) -> None:
@@ -210,13 +200,8 @@ def _body_fact(writer: Writer, label: str, form: str | None) -> None:
 
 
 def _member_table(writer: Writer, name: str, depth: int) -> None:
-    rows = [
-        MemberCell(wire, cell.long_name, cell.java_type)
-        if isinstance(cell, ShortMember)
-        else MemberCell(wire, wire, cell)
-        for wire, cell in CLASSES[name].items()
-    ]
-    columns: list[LineColumn[MemberCell]] = [
+    rows = members_of(name)
+    columns: list[LineColumn[BodyMember]] = [
         LineColumn("MEMBER", lambda m: m.name, 1, 12, 40),
         LineColumn("WIRE", lambda m: m.wire, 1, 4, 40),
         LineColumn("TYPE", lambda m: m.type, 1, 8, 60),

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
-from functools import partial
 from typing import Any
 
 from dissectors.foreign import natural_of
-from replay.config import NAMESRV_VARIABLE, ProducerConfig
-from replay.errors import ConfigError, NameServerError
 
 from ..send import targets
-from ..send.options import NO_NAMESRV
 from ..ui import common_options as common
 from ..ui.console import When
 from ..ui.declared import argument, declared, option
-from ..ui.option_names import command_error
-from ..ui.option_values import one_of, time_option, usage_error
+from ..ui.option_values import time_option, usage_error
 from ..ui.status import CommandError, ExitStatus
 
 _TARGET, _SELECT, _OUTPUT = "Target", "Filters", "Output"
@@ -123,14 +117,8 @@ class ConsumeCommand(ClusterRequest):
     )
     key: str | None = option("Show only messages with this key.", _SELECT, metavar="KEY")
     where: str = common.where("Show only messages that match", "reconsume_times > 0")
-    format: ConsumeFormat = option(
-        "Output format; body: bodies only, one per line.",
-        _OUTPUT,
-        "table",
-        metavar="table|json|jsonl|body",
-        value=ConsumeFormat.table,
-        typed=str,
-        read=partial(one_of, ConsumeFormat),
+    format: ConsumeFormat = common.choice(
+        ConsumeFormat, "Output format; body: bodies only, one per line.", _OUTPUT
     )
 
 
@@ -143,30 +131,4 @@ class TopicCommand(ClusterRequest):
     groups: list[str] | None = option(
         "Show only the lag of this group; repeatable.", _SELECT, names="--group", metavar="GROUP"
     )
-    format: TopicFormat = option(
-        "Output format.",
-        _OUTPUT,
-        "table",
-        metavar="table|json",
-        value=TopicFormat.table,
-        typed=str,
-        read=partial(one_of, TopicFormat),
-    )
-
-
-def config_of(given: ClusterRequest) -> ProducerConfig:
-    """Return the settings of the client; raise CommandError if they are invalid."""
-    try:
-        config = ProducerConfig(
-            group="rmqtool",
-            namesrv=given.namesrv or "",
-            api_timeout_ms=given.timeout_ms,
-            credentials=targets.credentials_of_option(given.acl),
-            tls=targets.tls_of_options(given),
-        )
-        if not (config.namesrv or os.environ.get(NAMESRV_VARIABLE)):
-            raise CommandError("no NameServer given", NO_NAMESRV, ExitStatus.USAGE)
-        config.namesrv_addresses()
-    except (ConfigError, NameServerError) as error:
-        raise command_error(error, ExitStatus.USAGE) from None
-    return config
+    format: TopicFormat = common.choice(TopicFormat, "Output format.", _OUTPUT)

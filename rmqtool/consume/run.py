@@ -16,32 +16,29 @@ from dissectors.budget import Budget
 from dissectors.message_rows.message_writer import FactsReader
 from dissectors.printable import printable
 from dissectors.quantities import counted
-from dissectors.remoting.messages.batch import is_inner_batch, unwrap_inner_batch
+from dissectors.remoting.messages.batch import unwrap_inner_batch
 from dissectors.rows.message_record import DELIVERED, MESSAGE_COLUMNS, MessageRecord
 from dissectors.rows.tables import struct_encoder
-from dissectors.times import UTC_ZONE
-from dissectors.where.conditions import Test
-from dissectors.where.filter import WhereError, compile_where
 from dissectors.where.message_fields import message_fields
 from replay.cluster.route import ReadRoute
-from replay.errors import ClientError, RouteError
-from replay.safety import Guard, TargetRefused
+from replay.errors import RouteError
+from replay.safety import Guard
 from replay.topic_reader import OffsetRange, Pulled, TopicQueue, TopicReader
 
 from ..decode.sinks import EncodedSink, LinesSink, Sink
-from ..send.targets import agree_to_read, agreement_of
+from ..send.targets import agree_to_read, agreement_of, client_config
 from ..ui.columns import LineColumn, LineTable
+from ..ui.common_options import where_test
 from ..ui.console import Style, one_line, terminal_of
 from ..ui.errors import print_note
 from ..ui.figures import clock, count, day, moment
 from ..ui.interrupt import first_ends
 from ..ui.json_array import rows_output
 from ..ui.json_text import json_line
-from ..ui.option_names import command_error
 from ..ui.option_values import usage_error
 from ..ui.output import Output
 from ..ui.screen.tables import table_lines
-from ..ui.status import CommandError, ExitStatus
+from ..ui.status import ExitStatus
 from .options import (
     ClusterRequest,
     ConsumeCommand,
@@ -50,7 +47,6 @@ from .options import (
     Start,
     TopicCommand,
     TopicFormat,
-    config_of,
 )
 
 _WHOLE: Final = 1 << 26
@@ -63,22 +59,19 @@ _SAMPLE: Final = 50
 @contextmanager
 def _reading(request: ClusterRequest, topic: str) -> Iterator[tuple[TopicReader, ReadRoute]]:
     """Yield a reader and the route of a topic, after the user agreed to its brokers."""
-    config = config_of(request)
+    config = client_config(
+        request, request.namesrv, group="rmqtool", api_timeout_ms=request.timeout_ms
+    )
     agreement = agreement_of(request.yes, request.allow)
     agreement.add(config.namesrv_addresses())
     guard = Guard(agreement)
-    try:
-        with TopicReader(replace(config, guard=guard.why_not)) as reader:
-            route = reader.route(topic)
-            if route.is_static:
-                raise RouteError(f"{topic} is a static topic, which cannot be read this way")
-            named = (route.address_of(broker) for broker in route.queues)
-            agree_to_read(guard, [address for address in named if address is not None], topic)
-            yield reader, route
-    except ClientError as error:
-        raise command_error(error) from None
-    except TargetRefused as refusal:
-        raise CommandError(str(refusal)) from None
+    with TopicReader(replace(config, guard=guard.why_not)) as reader:
+        route = reader.route(topic)
+        if route.is_static:
+            raise RouteError(f"{topic} is a static topic, which cannot be read this way")
+        named = (route.address_of(broker) for broker in route.queues)
+        agree_to_read(guard, [address for address in named if address is not None], topic)
+        yield reader, route
 
 
 # -- consume --------------------------------------------------------------------------------------
@@ -104,14 +97,10 @@ def run_consume(request: ConsumeCommand) -> ExitStatus:
                 queue: _start(reader, topic, route, queue, of, request.start)
                 for queue, of in offsets.items()
             }
-            ends = (
-                None
-                if request.follow
-                else {chosen_queue: of.most for chosen_queue, of in offsets.items()}
-            )
-            rows = _rows(
-                reader.messages(topic, route, starts, ends, request.tags or "*", lambda: stopped)
-            )
+            newest = {queue: of.most for queue, of in offsets.items()}
+            ends = None if request.follow else newest
+            tags = request.tags or "*"
+            rows = _rows(reader.messages(topic, route, starts, ends, tags, lambda: stopped))
             for batch in rows if request.limit != 0 else ():
                 matches = [row for row in batch if wanted(row)]
                 if request.limit is not None:
@@ -179,13 +168,7 @@ def _wanted(request: ConsumeCommand) -> Callable[[MessageRecord], bool]:
     key = request.key
     # Brokers return the offset of the nearest message, which may be an earlier one.
     since = request.start[0] * 1_000_000 if isinstance(request.start, tuple) else 0
-    where: Test | None = None
-    if request.where.strip():
-        try:
-            where = compile_where(request.where, message_fields(), UTC_ZONE)
-        except WhereError as error:
-            hint = error.pointed()
-            raise CommandError(f"--where: {error.reason}", hint, ExitStatus.USAGE) from None
+    where = where_test("--where", request.where, message_fields)
 
     def wanted(row: MessageRecord) -> bool:
         if since and (row.store_time or 0) < since:
@@ -209,12 +192,7 @@ def _rows(pulled: Iterable[Pulled | None]) -> Iterator[list[MessageRecord]]:
         rows: list[MessageRecord] = []
         for message in item.messages:
             budget.earn(len(message.body))
-            inner = (
-                unwrap_inner_batch(message, budget=budget)
-                if is_inner_batch(message)
-                else (message,)
-            )
-            for place, single in enumerate(inner):
+            for place, single in enumerate(unwrap_inner_batch(message, budget=budget)):
                 fields = facts.facts_of(single, _WHOLE, budget)
                 rows.append(
                     MessageRecord(
@@ -312,6 +290,7 @@ def _lag_of(
     group: str, consumed: dict[TopicQueue, int], offsets: dict[TopicQueue, OffsetRange]
 ) -> _Lag:
     known = {queue: offset for queue, offset in sorted(consumed.items()) if queue in offsets}
+    # A group may be behind the oldest message: those that were deleted are no backlog.
     lag = {
         queue: max(offsets[queue].most - max(offset, offsets[queue].least), 0)
         for queue, offset in known.items()
@@ -375,6 +354,7 @@ def _to_the_ms(ns: int) -> str:
 
 
 def _permission(bits: int) -> str:
+    # PermName: PERM_READ, PERM_WRITE
     return ("r" if bits & 4 else "-") + ("w" if bits & 2 else "-")
 
 

@@ -7,7 +7,9 @@ columns, because every line must stand alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import TypeVar
 
 from dissectors.rows.outcome import ALARMING, LONG_POLLS, OK, is_notable
 from dissectors.rows.record import ANSWERED, ORPHAN, ExchangeRecord
@@ -22,9 +24,11 @@ SLOW_US = 1_000_000
 SAMPLE = 500
 """Rows that determine the column widths."""
 _NO_TEXT = "-"
+Row = TypeVar("Row")
 
 
 def _seen(row: ExchangeRecord) -> int | None:
+    # An orphan has only a response.
     return row.request_time if row.request_time is not None else row.response_time
 
 
@@ -64,41 +68,41 @@ def _latency_style(row: ExchangeRecord) -> str:
     return Style.YELLOW if slow and row.request_name not in LONG_POLLS else ""
 
 
-def _dim(_: ExchangeRecord) -> str:
+def dim(_: object) -> str:
+    """Return the style of a column of minor interest."""
     return Style.DIM
 
 
-def _topic_style(_: ExchangeRecord) -> str:
+def cyan(_: object) -> str:
+    """Return the style of topics."""
     return Style.CYAN
 
 
-def _number(value: int | None) -> str:
+def number_text(value: int | None) -> str:
+    """Return a number as a cell."""
     return _NO_TEXT if value is None else str(value)
+
+
+_capture = attrgetter("capture")
 
 
 def exchange_columns(terminal: Terminal, captures: int) -> list[LineColumn[ExchangeRecord]]:
     """Return the columns of exchanges; `captures` is how many are read."""
-    if terminal.is_terminal:
-        time = LineColumn("TIME", lambda r: clock(_seen(r)), 1, 12, 12, style=_dim)
-    else:
-        time = LineColumn("TIME", lambda r: moment(_seen(r)), 1, 27, 32, style=_dim)
+    # Heading, cell, rank, least and most width: columns of the highest ranks are dropped first.
     columns: list[LineColumn[ExchangeRecord]] = [
-        LineColumn("PACKET", _packet, 7, 6, 9, right=True, style=_dim),
-        time,
+        LineColumn("PACKET", _packet, 7, 6, 9, right=True, style=dim),
         LineColumn("LATENCY", lambda r: duration(r.latency_us), 2, 7, 11, True, _latency_style),
         LineColumn("REQUEST", _request, 3, 12, 32),
         LineColumn("OUTCOME", _outcome, 4, 10, 28, style=_outcome_style),
-        LineColumn("TOPIC", lambda r: one_line(r.topic) or _NO_TEXT, 6, 10, 32, style=_topic_style),
-        LineColumn("CLIENT", lambda r: r.client_address, 5, 15, 47, style=_dim, keep_end=True),
+        LineColumn("TOPIC", lambda r: one_line(r.topic) or _NO_TEXT, 6, 10, 32, style=cyan),
+        LineColumn("CLIENT", lambda r: r.client_address, 5, 15, 47, style=dim, keep_end=True),
         LineColumn("SERVER", lambda r: r.server_address, 5, 15, 47, keep_end=True),
         LineColumn("GROUP", lambda r: one_line(r.group) or _NO_TEXT, 10, 12, 36),
-        LineColumn("QUEUE", lambda r: _number(r.queue_id), 11, 5, 5, True),
-        LineColumn("BODY", lambda r: str(r.body_bytes), 12, 5, 8, True, _dim),
+        LineColumn("QUEUE", lambda r: number_text(r.queue_id), 11, 5, 5, True),
+        LineColumn("BODY", lambda r: str(r.body_bytes), 12, 5, 8, True, dim),
         LineColumn("NOTE", _note, 8, 15, 1000, style=_outcome_style, wraps=True),
     ]
-    if captures > 1 and not terminal.is_terminal:
-        columns.insert(0, LineColumn("CAPTURE", lambda r: one_line(r.capture), 0, 7, 60))
-    return columns
+    return with_origin(columns, terminal, captures, _seen, _capture)
 
 
 def exchange_lines(
@@ -111,13 +115,47 @@ def exchange_lines(
 
     `choose` picks its columns.
     """
+    columns = choose(exchange_columns(terminal, captures))
+    return line_table(columns, terminal, captures, live, _seen, _capture)
 
-    def section(row: ExchangeRecord) -> str:
-        seen = _seen(row)
-        date = f"{day(seen)} {zone_name()}" if seen is not None else ""
-        name = f"  {one_line(row.capture)}" if captures > 1 else ""
+
+def with_origin(
+    columns: Sequence[LineColumn[Row]],
+    terminal: Terminal,
+    captures: int,
+    time: Callable[[Row], int | None],
+    capture: Callable[[Row], str],
+) -> list[LineColumn[Row]]:
+    """Return the columns with TIME behind the first of them, and CAPTURE in front if needed.
+
+    On a terminal, `line_table` shows date and capture on lines of their own.
+    """
+    packet, *others = columns
+    if terminal.is_terminal:
+        timed = LineColumn[Row]("TIME", lambda row: clock(time(row)), 1, 12, 12, style=dim)
+        return [packet, timed, *others]
+    timed = LineColumn[Row]("TIME", lambda row: moment(time(row)), 1, 27, 32, style=dim)
+    if captures < 2:
+        return [packet, timed, *others]
+    named = LineColumn[Row]("CAPTURE", lambda row: one_line(capture(row)), 0, 7, 60)
+    return [named, packet, timed, *others]
+
+
+def line_table(
+    columns: Sequence[LineColumn[Row]],
+    terminal: Terminal,
+    captures: int,
+    live: bool,
+    time: Callable[[Row], int | None],
+    capture: Callable[[Row], str],
+) -> LineTable[Row]:
+    """Return a table of columns that `with_origin` returned."""
+
+    def section(row: Row) -> str:
+        at = time(row)
+        date = "" if at is None else f"{day(at)} {zone_name()}"
+        name = f"  {one_line(capture(row))}" if captures > 1 else ""
         return f"-- {date}{name} --"
 
-    columns = choose(exchange_columns(terminal, captures))
     sections = section if terminal.is_terminal else None
     return LineTable(columns, terminal, 1 if live else SAMPLE, sections)

@@ -29,6 +29,7 @@ from .sinks import Sink
 def exchange_rows(request: DecodeRequest, decode: Decode) -> RowSource[ExchangeRecord]:
     """Return exchanges with the requested filter and sink."""
     rows = rows_of_table(EXCHANGES, request, decode, lambda: _exchange_sink(request, decode))
+    # Several processes write encoded rows of their own (`encoded_rows_for`).
     if request.view is not View.exchanges or type(decode) is not Decode:
         return rows
     if request.message_rows:
@@ -64,10 +65,7 @@ def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecor
 
     names = decode.sources
     if request.columns:
-        live = is_live(request)
-        return chosen_sink(
-            request, EXCHANGES, names, lambda t, choose: exchange_lines(t, len(names), live, choose)
-        )
+        return chosen_sink(request, EXCHANGES, names, exchange_lines)
     if request.to_folder:
         form = str(request.format)
         options = request.restrictions()

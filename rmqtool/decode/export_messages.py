@@ -39,6 +39,7 @@ KIND = "export of messages"
 MOST_MESSAGES = 100_000
 """default limit of exported messages"""
 _PER_FOLDER = 1000
+"""bodies in one folder: more are slow to list"""
 
 
 class MessageSeen(NamedTuple):
@@ -90,7 +91,7 @@ def message_rows(request: DecodeRequest, decode: Decode) -> RowSource[MessageSee
                     budget.earn(seen.pdu.header_length + len(seen.pdu.body))
                     messages = body_of(seen, budget).messages
                     yield [MessageSeen(seen, at, message) for at, message in enumerate(messages)]
-            yield []
+            yield []  # the end of a chunk: progress and findings are shown
 
     return RowSource(
         batches,
@@ -141,6 +142,7 @@ class MessagesSink(Sink[MessageSeen]):
         (self._temporary / name).write_bytes(data)
         self._bytes += len(data)
         problem = body.problem
+        # As long as the rest of the budget: the run's limit cut it, not the limit of one body.
         if body.truncated and len(data) == room:
             pdu = row.seen.pdu
             self._budget.end(f"packet {packet_number(pdu.packet)}, offset {pdu.offset}")

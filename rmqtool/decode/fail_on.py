@@ -81,7 +81,7 @@ class Counts:
         for condition in conditions:
             part, whole = self.part_and_whole(condition.figure)
             value = Fraction(part)
-            if condition.is_share:
+            if condition.is_share:  # a fraction: 1 of 100 is exactly 1%, and not more
                 value = Fraction(100 * part, whole) if whole else Fraction(0)
             if _OPERATORS[condition.operator](value, condition.bound):
                 lines.append(f"--fail-on {condition.text}: {part:,} of {whole:,}")

@@ -71,6 +71,7 @@ class FollowSink(TextSink[CommandSeen]):
         """Print the head of the conversation; return its client."""
         pdu = seen.pdu
         conversation = pdu.direction.conversation
+        # Without a handshake in the capture, the sender of the first command.
         client = (conversation.client or pdu.direction).src
         server = pdu.dst if pdu.src == client else pdu.src
         self.write_lines(
@@ -152,5 +153,6 @@ def _dump(data: bytes) -> list[str]:
     for at in range(0, len(data), _DUMPED):
         part = data[at : at + _DUMPED]
         text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in part)
+        # 47 cells: 16 bytes with two digits each, and the blanks between them
         lines.append(f"{at:08x}  {part.hex(' '):<47}  {text}")
     return lines

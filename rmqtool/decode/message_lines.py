@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 from dissectors.broker_store.store_decode import StoreDecode
 from dissectors.decode.pipeline import Decode
@@ -25,9 +26,9 @@ from ..api.tables.messages import MESSAGES
 from ..ui.columns import LineColumn, LineTable
 from ..ui.common_options import RowFormat
 from ..ui.console import Style, Terminal, one_line
-from ..ui.figures import clock, day, duration, moment, zone_name
+from ..ui.figures import duration
 from ..ui.remark import cause_of
-from .exchange_lines import SAMPLE
+from .exchange_lines import cyan, dim, line_table, number_text, with_origin
 from .options import DecodeRequest
 from .row_run import (
     Choose,
@@ -73,10 +74,7 @@ def stored_messages(request: DecodeRequest, store: StoreDecode) -> RowSource[Mes
 
 def _sink(request: DecodeRequest, names: Sequence[str], form: RowForm) -> Sink[MessageRecord]:
     if request.columns:
-        live = is_live(request)
-        return chosen_sink(
-            request, MESSAGES, names, lambda t, choose: _lines(t, len(names), live, choose)
-        )
+        return chosen_sink(request, MESSAGES, names, _lines)
     if request.format is RowFormat.parquet:
         return parquet_sink(request, MESSAGES.arrow_columns(), "message")
     output = output_of(request)
@@ -93,15 +91,8 @@ def _sink(request: DecodeRequest, names: Sequence[str], form: RowForm) -> Sink[M
 def _id(row: MessageRecord) -> str:
     if row.unique_key or row.offset_msg_id:
         return one_line(row.unique_key or row.offset_msg_id)
+    # A committed offset is about all messages before it.
     return f"before {row.queue_offset}" if row.covers == "before" else "-"
-
-
-def _packet(row: MessageRecord) -> str:
-    return "-" if row.packet is None else str(row.packet)
-
-
-def _offset(row: MessageRecord) -> str:
-    return "-" if row.queue_offset is None else str(row.queue_offset)
 
 
 def _group(row: MessageRecord) -> str:
@@ -135,40 +126,26 @@ def _event_style(row: MessageRecord) -> str:
     return _STYLES.get(row.event, "")
 
 
-def _dim(_: MessageRecord) -> str:
-    return Style.DIM
-
-
-def _topic_style(_: MessageRecord) -> str:
-    return Style.CYAN
+_time, _capture = attrgetter("time"), attrgetter("capture")
 
 
 def message_columns(terminal: Terminal, captures: int) -> list[LineColumn[MessageRecord]]:
     """Return the columns of messages; `captures` is how many are read."""
-    if terminal.is_terminal:
-        time = LineColumn("TIME", lambda r: clock(r.time), 1, 12, 12, style=_dim)
-    else:
-        time = LineColumn("TIME", lambda r: moment(r.time), 1, 27, 32, style=_dim)
     columns: list[LineColumn[MessageRecord]] = [
-        LineColumn("PACKET", _packet, 1, 6, 9, True, _dim),
-        time,
+        LineColumn("PACKET", lambda r: number_text(r.packet), 1, 6, 9, True, dim),
         LineColumn("EVENT", lambda r: r.event, 2, 12, 12, style=_event_style),
         LineColumn("MESSAGE", _id, 3, 32, 56, keep_end=True),
-        LineColumn("TOPIC", lambda r: one_line(r.topic) or "-", 4, 10, 32, style=_topic_style),
-        LineColumn(
-            "QUEUE", lambda r: "-" if r.queue_id is None else str(r.queue_id), 7, 5, 5, True
-        ),
-        LineColumn("OFFSET", _offset, 6, 6, 12, True),
+        LineColumn("TOPIC", lambda r: one_line(r.topic) or "-", 4, 10, 32, style=cyan),
+        LineColumn("QUEUE", lambda r: number_text(r.queue_id), 7, 5, 5, True),
+        LineColumn("OFFSET", lambda r: number_text(r.queue_offset), 6, 6, 12, True),
         LineColumn("GROUP", _group, 5, 12, 36),
-        LineColumn("CLIENT", _client, 8, 15, 47, style=_dim, keep_end=True),
+        LineColumn("CLIENT", _client, 8, 15, 47, style=dim, keep_end=True),
         LineColumn("BROKER", _broker, 9, 8, 47, keep_end=True),
         LineColumn("KEYS", lambda r: one_line(r.keys) or "-", 10, 6, 24),
         LineColumn("LATENCY", lambda r: duration(r.latency_us), 12, 7, 11, True),
         LineColumn("NOTE", _note, 11, 12, 1000, style=_event_style, wraps=True),
     ]
-    if captures > 1 and not terminal.is_terminal:
-        columns.insert(0, LineColumn("CAPTURE", lambda r: one_line(r.capture), 0, 7, 60))
-    return columns
+    return with_origin(columns, terminal, captures, _time, _capture)
 
 
 def _lines(
@@ -178,13 +155,5 @@ def _lines(
 
     `choose` picks its columns.
     """
-
-    def section(row: MessageRecord) -> str:
-        date = f"{day(row.time)} {zone_name()}" if row.time is not None else ""
-        name = f"  {one_line(row.capture)}" if captures > 1 else ""
-        return f"-- {date}{name} --"
-
     columns = choose(message_columns(terminal, captures))
-    return LineTable(
-        columns, terminal, 1 if live else SAMPLE, section if terminal.is_terminal else None
-    )
+    return line_table(columns, terminal, captures, live, _time, _capture)

@@ -155,13 +155,12 @@ def columns_of_view(columns: Any) -> Any:
     return replace(columns, read=_columns, needs=("view",))
 
 
-BODY_LIMIT = option(
+BODY_LIMIT = options.converted(
     "Maximum body bytes to show (default: 1KiB in trees, all in JSON of commands, "
     "none in message rows).",
     "Output",
-    metavar="SIZE",
-    typed=str | None,
-    read=_body_limit,
+    "SIZE",
+    _body_limit,
     needs=("plugins", "view"),
 )
 

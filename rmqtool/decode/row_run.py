@@ -14,13 +14,12 @@ from dissectors.times import Moment
 
 from ..api.tables.table import ArrowColumn, Table, UnknownColumnError
 from ..ui.columns import CORE_RANK, LineColumn, LineTable
-from ..ui.common_options import RowFormat
+from ..ui.common_options import RowFormat, where_test
 from ..ui.console import UNLIMITED, Terminal, When, one_line, terminal_of
 from ..ui.figures import clock, duration, moment
 from ..ui.json_array import rows_output
 from ..ui.option_values import usage_error
 from ..ui.output import Output
-from ..ui.status import CommandError, ExitStatus
 from .options import DecodeRequest, View
 from .sinks import EncodedSink, LinesSink, ParquetSink, Sink
 
@@ -64,15 +63,8 @@ def rows_of_table(
 
 
 def compiled(request: DecodeRequest, fields: Callable[[], FieldSet]) -> Test | None:
-    """Return the filter; turn its errors into usage errors with the position."""
-    if not request.where.strip():
-        return None
-    from dissectors.where.filter import WhereError, compile_where
-
-    try:
-        return compile_where(request.where, fields(), request.zone)
-    except WhereError as error:
-        raise CommandError(f"--where: {error.reason}", error.pointed(), ExitStatus.USAGE) from None
+    """Return the filter of `--where`, or None without one; raise CommandError if it is invalid."""
+    return where_test("--where", request.where, fields, request.zone)
 
 
 def parquet_sink(
@@ -87,7 +79,7 @@ def parquet_sink(
     """
     from dissectors.rows.parquet import load_pyarrow
 
-    load_pyarrow()
+    load_pyarrow()  # a missing library is an error before the output is opened
     if request.output == "-" and sys.stdout.isatty():
         raise usage_error("--format parquet", "is binary; use -o FILE.parquet or -o FOLDER")
     output = Output(request.output, private=True, force=request.force)
@@ -98,11 +90,12 @@ def chosen_sink(
     request: DecodeRequest,
     table: Table[Row],
     names: Sequence[str],
-    lines: Callable[[Terminal, Choose[Row]], LineTable[Row]],
+    lines: Callable[[Terminal, int, bool, Choose[Row]], LineTable[Row]],
 ) -> Sink[Row]:
     """Return a sink for the requested columns, in any format.
 
-    `names` are the captures, by index; `lines` makes the table for people.
+    `names` are the captures, by index. `lines` makes the table for people, from the terminal, the
+    number of captures, whether the input is live, and the choice of columns.
     """
     try:
         columns = table.chosen_columns(request.columns, names)
@@ -117,9 +110,11 @@ def chosen_sink(
     if request.format is RowFormat.csv:
         head, encode = csv_lines_of(columns)
         return EncodedSink(output, encode, head)
-    return LinesSink(
-        output, lines(terminal, lambda usual: chosen_lines(columns, usual, terminal.is_terminal))
-    )
+
+    def choose(usual: Sequence[LineColumn[Row]]) -> list[LineColumn[Row]]:
+        return chosen_lines(columns, usual, terminal.is_terminal)
+
+    return LinesSink(output, lines(terminal, len(names), is_live(request), choose))
 
 
 Choose = Callable[[Sequence[LineColumn[Row]]], list[LineColumn[Row]]]
@@ -193,6 +188,7 @@ def encoded_rows_for(
     request: DecodeRequest, decode: Decode, rows: RowSource[Row], form: RowForm
 ) -> Iterator[EncodedBatch] | None:
     """Return the encoded rows, or None if they are needed as objects."""
+    # All of these look at single rows; encoded ones can only be written.
     looked_at = request.sort or request.fail_on or request.watched or has_times_of_day(request)
     if form is RowForm.records or looked_at or request.limit is not None:
         return None

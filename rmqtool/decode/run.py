@@ -16,6 +16,7 @@ from dissectors.decode.totals import COMMIT_LOG
 from dissectors.findings import FindingKind, Severity
 from dissectors.processes.choice import decode_of
 from dissectors.quantities import counted
+from dissectors.remoting.bodies.custom import decoding_with
 from dissectors.rows.encoded import EncodedBatch
 from dissectors.rows.record import ExchangeRecord
 from dissectors.times import between
@@ -29,7 +30,7 @@ from ..ui.option_values import usage_error
 from ..ui.output import refuse_inputs
 from ..ui.screen.progress import Progress
 from ..ui.sorting import Key, by_key, sort_key
-from ..ui.status import CommandError, ExitStatus
+from ..ui.status import ExitStatus
 from .exchange_rows import exchange_rows, is_diagnosed
 from .fail_on import Counts
 from .options import DecodeRequest, View
@@ -42,7 +43,7 @@ from .row_run import (
     time_of_day,
 )
 from .sinks import Sink, SortedSink
-from .undecoded import nothing_decoded
+from .undecoded import nothing_decoded, refuse_terminal
 
 if TYPE_CHECKING:
     from ..summary.watch import Watch
@@ -56,54 +57,42 @@ def run_decode(
     `decode` reads what is not a capture file; None: the captures that the request names. `rows` are
     its rows; None: those of the view.
     """
-    if not request.plugins:
-        return _run_decode(request, decode, rows)
-    from dissectors.remoting.bodies.custom import decoding_with
-
+    if request.view is View.commands:
+        from . import views  # noqa: F401 # before workers are forked, which use it
     with decoding_with(request.plugins):
-        return _run_decode(request, decode, rows)
+        if decode is None:
+            decode = decode_of(request.sources, decode_options(request), request.processes)
+        refuse_inputs(request.output, decode.sources)
+        refuse_terminal(decode.sources, "decode pcap -")
+        result = _run(request, decode, _rows_of_view(request, decode) if rows is None else rows)
+        if not request.quiet:
+            for note in [*result.written, *notes_of(decode, result, request)]:
+                print_note(note)
+        return _status(request, decode, result)
 
 
-def _run_decode(
-    request: DecodeRequest, decode: Decode | None, rows: RowSource[Any] | None
-) -> ExitStatus:
-    if request.view is View.commands:  # before forking workers, which use it
-        from .views import command_rows
-    if decode is None:
-        decode = decode_of(request.sources, decode_options(request), request.processes)
-    refuse_inputs(request.output, decode.sources)
-    if "-" in decode.sources and sys.stdin.isatty():
-        raise CommandError(
-            "no capture on stdin (it is a terminal)",
-            "pipe one in: tcpdump -w - … | rmqtool decode pcap -",
-            ExitStatus.USAGE,
-        )
-    if rows is not None:
-        result = _run(request, decode, rows)
-    elif request.view is View.tree:
+def _rows_of_view(request: DecodeRequest, decode: Decode) -> RowSource[Any]:
+    if request.view is View.tree:
         from .views import tree_rows
 
-        result = _run(request, decode, tree_rows(request, decode))
-    elif request.view is View.commands:
-        result = _run(request, decode, command_rows(request, decode))
-    elif request.view is View.follow:
+        return tree_rows(request, decode)
+    if request.view is View.commands:
+        from .views import command_rows
+
+        return command_rows(request, decode)
+    if request.view is View.follow:
         from .follow_lines import follow_rows
 
-        result = _run(request, decode, follow_rows(request, decode))
-    elif request.view is View.list_messages:
+        return follow_rows(request, decode)
+    if request.view is View.list_messages:
         from .message_lines import listed_messages
 
-        result = _run(request, decode, listed_messages(request, decode))
-    elif request.view is View.messages:
+        return listed_messages(request, decode)
+    if request.view is View.messages:
         from .export_messages import message_rows
 
-        result = _run(request, decode, message_rows(request, decode))
-    else:
-        result = _run(request, decode, exchange_rows(request, decode))
-    if not request.quiet:
-        for note in [*result.written, *notes_of(decode, result, request)]:
-            print_note(note)
-    return _status(request, decode, result)
+        return message_rows(request, decode)
+    return exchange_rows(request, decode)
 
 
 def _status(request: DecodeRequest, decode: Decode, result: RunCounts) -> ExitStatus:
@@ -163,6 +152,7 @@ def _run(request: DecodeRequest, decode: Decode, rows: RowSource[Row]) -> RunCou
     progress = Progress(sys.stderr, may_show, rows.noun, endless=request.follow)
     loop = _Loop(request, decode, rows, sink, progress)
     try:
+        # Ctrl-C is the usual end of live input; a run over files is aborted, and leaves no output.
         with first_ends(decode.stop) if is_live(request) else nullcontext():
             loop.run()
         progress.clear()
@@ -252,12 +242,12 @@ class _Loop(Generic[Row]):
     def _take(self, batch: Sequence[Row]) -> None:
         self.seen += len(batch)
         number = len(batch)
-        if self._watch is not None:
+        if self._watch is not None:  # it judges all traffic, whatever is shown
             self._watch.engine.add_exchanges(cast(Sequence[ExchangeRecord], batch))
         batch = self._chosen_of(batch)
         if batch and self.counts is not None:
             self.counts.add(cast(Sequence[ExchangeRecord], batch))
-        if batch and self._request.overdue_after:
+        if batch and self._request.overdue_after:  # `_take_overdue` has shown some of them
             batch = without_stayed(batch, self._decode.stayed_overdue())
         if batch:
             self.chosen += len(batch)

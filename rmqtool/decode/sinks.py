@@ -84,6 +84,7 @@ class TextSink(Sink[Row]):
     def __init__(self, output: Output, rest: Callable[[], list[str]]) -> None:
         self._output = output
         self._rest = rest
+        # A terminal may have another encoding; files are UTF-8.
         encoding = sys.stdout.encoding if output.path is None else None
         self._encoding = encoding or "utf-8"
 
@@ -174,8 +175,7 @@ class EncodedSink(Sink[Row]):
         self._write_data(self._encode(rows))
 
     def write_encoded(self, exchanges: EncodedRows, messages: EncodedRows | None) -> None:  # noqa: ARG002
-        if not isinstance(exchanges, Lines):
-            return
+        assert isinstance(exchanges, Lines)  # `form` asks for text
         if self._to_screen:
             self._write_data(exchanges.data)
         else:
@@ -186,7 +186,7 @@ class EncodedSink(Sink[Row]):
         self._output.flush()
 
     def finish(self, decode: Decode) -> str:  # noqa: ARG002
-        self._write_head()
+        self._write_head()  # CSV without rows has a header, too
         self._output.finish()
         return written(self._output)
 
@@ -268,6 +268,7 @@ class DecodedLogSink(Sink[ExchangeRecord]):
         from dissectors.decode.decoded_log import PARQUET
         from dissectors.decode.log_writer import DecodedLogWriter
 
+        # A partition sorts rows by time, which columns have and lines do not show.
         as_lines = RowForm.jsonl if partition is None else RowForm.records
         self.form = RowForm.arrow if form == PARQUET else as_lines
         self._name = str(folder)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dissectors.tcp.source import CaptureError
-
 from ..ui import common_options as options
 from ..ui.declared import argument, command_with, declared, derived
 from ..ui.errors import print_note
-from ..ui.status import CommandError, ExitStatus
+from ..ui.status import ExitStatus
 from .options import DecodeRequest, View, columns_of_view
 
 
@@ -55,10 +53,7 @@ def _run(request: StoreRequest) -> ExitStatus:
     from .message_lines import stored_messages
     from .run import decode_options, run_decode
 
-    try:
-        store = StoreDecode(store_in(request.folder), decode_options(request))
-    except CaptureError as error:
-        raise CommandError(f"{error.path}: {error.reason}", error.hint) from None
+    store = StoreDecode(store_in(request.folder), decode_options(request))
     request = replace(request, sources=store.sources)
     status = run_decode(request, store, stored_messages(request, store))
     for line in () if request.quiet else store.store.notes:

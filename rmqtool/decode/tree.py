@@ -169,7 +169,7 @@ class Tree:
         for field, value in fields.items():
             wire = wires.get(field)
             head = _head_of(field) or ": "
-            if wire is not None and wire in ext_fields:
+            if wire is not None and wire in ext_fields:  # topic [b], in SEND_MESSAGE_V2
                 head = f"{head[:-2]} [{wire}]: "
             lines.append(f"{_FIELD}{head}{_text_of(value, field, name)}")
             if field in parts:

@@ -1,25 +1,22 @@
-"""Advice for captures without RocketMQ, by the protocols that they have."""
+"""Errors for inputs with nothing to decode: a terminal, captures with only other protocols."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dissectors.conversations.recognition import (
-    AMQP,
     GRPC,
-    HTTP,
     HTTP2,
-    KAFKA,
     NO_PAYLOAD,
-    REDIS,
     TLS,
     UNKNOWN,
 )
 from dissectors.quantities import counted
 
 from ..ui.figures import text_of_counts
-from ..ui.status import CommandError
+from ..ui.status import CommandError, ExitStatus
 
 if TYPE_CHECKING:
     from dissectors.decode.pipeline import DecodeStats
@@ -34,13 +31,19 @@ _WAYS_OUT: Mapping[str, str] = {
     " --tls-keylog FILE (rmqtool help tls)",
     GRPC: _NO_CALLS,
     HTTP2: _NO_CALLS,
-    HTTP: _OTHER,
-    KAFKA: _OTHER,
-    AMQP: _OTHER,
-    REDIS: _OTHER,
     UNKNOWN: "unknown protocol; if a port is RocketMQ, use --decode-as PORT",
 }
-"""protocol → meaning and hint"""
+"""protocol → meaning and hint; every other one is `_OTHER`"""
+
+
+def refuse_terminal(names: Sequence[str], command: str) -> None:
+    """Raise CommandError if standard input is named but nothing is piped into `command`."""
+    if "-" in names and sys.stdin.isatty():
+        raise CommandError(
+            "no capture on stdin (it is a terminal)",
+            f"pipe one in: tcpdump -w - … | rmqtool {command}",
+            ExitStatus.USAGE,
+        )
 
 
 def nothing_decoded(stats: DecodeStats) -> CommandError | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import attrgetter
 
 from dissectors.budget import Budget
 from dissectors.decode.command_row import (
@@ -28,10 +29,10 @@ from dissectors.where.fields import exchange_fields
 from ..api.tables.commands import COMMANDS
 from ..ui.columns import LineColumn, LineTable
 from ..ui.console import Style, Terminal, one_line
-from ..ui.figures import clock, day, duration, moment, zone_name
+from ..ui.figures import duration
 from ..ui.output import Output
 from ..ui.screen.trees import tree_lines
-from .exchange_lines import SAMPLE
+from .exchange_lines import dim, line_table, with_origin
 from .options import DecodeRequest
 from .row_run import (
     Choose,
@@ -82,10 +83,6 @@ def _shown_name(name: str) -> str:
     return one_line(name)
 
 
-def _dim(_: CommandSeen) -> str:
-    return Style.DIM
-
-
 def _latency(seen: CommandSeen) -> str:
     return "" if seen.latency is None else duration(seen.latency // 1000)
 
@@ -99,31 +96,22 @@ def command_lines(
     """
 
     def capture(seen: CommandSeen) -> str:
-        return one_line(captures[capture_index(seen.pdu.packet)])
+        return captures[capture_index(seen.pdu.packet)]
 
-    def section(seen: CommandSeen) -> str:
-        name = f"  {capture(seen)}" if len(captures) > 1 else ""
-        return f"-- {day(seen.pdu.ts)} {zone_name()}{name} --"
-
-    if terminal.is_terminal:
-        time = LineColumn("TIME", lambda s: clock(s.pdu.ts), 1, 12, 12, style=_dim)
-    else:
-        time = LineColumn("TIME", lambda s: moment(s.pdu.ts), 1, 27, 32, style=_dim)
+    time = attrgetter("pdu.ts")
     columns: list[LineColumn[CommandSeen]] = [
-        LineColumn("PACKET", lambda s: str(packet_number(s.pdu.packet)), 1, 6, 9, True, _dim),
-        time,
+        LineColumn("PACKET", lambda s: str(packet_number(s.pdu.packet)), 1, 6, 9, True, dim),
         LineColumn("SRC", lambda s: s.pdu.src, 4, 15, 47, keep_end=True),
         LineColumn("DST", lambda s: s.pdu.dst, 5, 15, 47, keep_end=True),
         LineColumn("COMMAND", _name, 2, 24, 50, style=_name_style),
         LineColumn("LATENCY", _latency, 6, 7, 11, True),
-        LineColumn("OPAQUE", lambda s: str(s.pdu.command.opaque), 9, 6, 11, True, _dim),
-        LineColumn("BODY", lambda s: str(s.pdu.body_length), 10, 5, 8, True, _dim),
+        LineColumn("OPAQUE", lambda s: str(s.pdu.command.opaque), 9, 6, 11, True, dim),
+        LineColumn("BODY", lambda s: str(s.pdu.body_length), 10, 5, 8, True, dim),
         LineColumn("FIELDS", _fields, 8, 20, 2000),
     ]
-    if len(captures) > 1 and not terminal.is_terminal:
-        columns.insert(0, LineColumn("CAPTURE", capture, 0, 7, 60))
-    sections = section if terminal.is_terminal else None
-    return LineTable(choose(columns), terminal, 1 if live else SAMPLE, sections)
+    number = len(captures)
+    chosen = choose(with_origin(columns, terminal, number, time, capture))
+    return line_table(chosen, terminal, number, live, time, capture)
 
 
 def tree_rows(request: DecodeRequest, decode: Decode) -> RowSource[Exchange]:
@@ -170,7 +158,7 @@ class TreeSink(TextSink[Exchange]):
         for exchange in rows:
             lines = self._tree.exchange(exchange)
             if self._terminal.is_terminal:
-                *lines, empty = lines
+                *lines, empty = lines  # no branches at the blank line between exchanges
                 lines = [*tree_lines(lines, len(STEP), self._terminal), empty]
             waiting += lines
             size += sum(map(len, lines))
@@ -252,9 +240,11 @@ def _command_sink(
     request: DecodeRequest, names: Sequence[str], limit: int, budget: Budget, is_encoded: bool
 ) -> Sink[CommandSeen]:
     if request.columns:
-        live = is_live(request)
         return chosen_sink(
-            request, COMMANDS, names, lambda t, choose: command_lines(t, names, live, choose)
+            request,
+            COMMANDS,
+            names,
+            lambda t, _, live, choose: command_lines(t, names, live, choose),
         )
     output = output_of(request)
     terminal = output_terminal(request, output)

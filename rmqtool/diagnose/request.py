@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +14,7 @@ from dissectors.where.fields import suggestion
 
 from ..live import options as live
 from ..ui import common_options as options
+from ..ui.common_options import ObjectFormat
 from ..ui.console import When
 from ..ui.declared import argument, declared, option
 from ..ui.option_values import usage_error
@@ -29,23 +29,10 @@ LIST = "; rmqtool diagnose --list shows them"
 SEVERITIES = tuple(str(severity) for severity in ProblemSeverity)
 
 
-class DiagnoseFormat(StrEnum):
-    """The format of problems."""
-
-    table = "table"
-    json = "json"
-    jsonl = "jsonl"
-
-    @property
-    def is_json(self) -> bool:
-        """Whether problems are objects: one array of them, or one on each line."""
-        return self is not DiagnoseFormat.table
-
-
 _SUFFIXES: Final = {
-    ".json": DiagnoseFormat.json,
-    ".jsonl": DiagnoseFormat.jsonl,
-    ".ndjson": DiagnoseFormat.jsonl,
+    ".json": ObjectFormat.json,
+    ".jsonl": ObjectFormat.jsonl,
+    ".ndjson": ObjectFormat.jsonl,
 }
 
 
@@ -74,12 +61,12 @@ def _conditions(option: str, texts: Sequence[str]) -> Sequence[str]:
     return texts
 
 
-def _format(_option: str, format_: DiagnoseFormat | None, output: str) -> DiagnoseFormat:
+def _format(_option: str, format_: ObjectFormat | None, output: str) -> ObjectFormat:
     """Return the requested format, or that of the output's suffix."""
     refuse_text_as_page(output, "use `rmqtool report diagnosis -o X.html`")
     if format_ is not None:
         return format_
-    return _SUFFIXES.get(Path(output).suffix.lower(), DiagnoseFormat.table)
+    return _SUFFIXES.get(Path(output).suffix.lower(), ObjectFormat.table)
 
 
 @declared
@@ -119,12 +106,12 @@ class DiagnoseRequest:
     verbose: bool = option(
         "Show evidence, explanation, advice, and references for each problem.", _OUTPUT, False
     )
-    format: DiagnoseFormat = option(
+    format: ObjectFormat = option(
         "Output format; with -i, JSON rows are problem events "
         "(default: from the -o extension, otherwise table).",
         _OUTPUT,
-        value=DiagnoseFormat.table,
-        typed=DiagnoseFormat | None,
+        value=ObjectFormat.table,
+        typed=ObjectFormat | None,
         read=_format,
         needs=("output",),
     )

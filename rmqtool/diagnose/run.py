@@ -17,7 +17,7 @@ from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.tcp.formats import is_capture
 
 from ..api.judged import RequestedTime, engine_of, fed, fed_rows
-from ..decode.undecoded import nothing_decoded
+from ..decode.undecoded import nothing_decoded, refuse_terminal
 from ..ui.errors import print_note
 from ..ui.output import JOURNAL_MARK, refuse_existing, refuse_inputs
 from ..ui.screen.progress import Progress
@@ -59,6 +59,7 @@ def _split(names: Sequence[str], window: TimeWindow) -> tuple[list[str], list[st
     captures: list[str] = []
     rows: list[str] = []
     for name in names:
+        # The journal of a replay has its attempts as rows.
         journal = Path(name) / ATTEMPTS
         if name != "-" and (Path(name) / JOURNAL_MARK).is_file() and journal.is_file():
             rows.append(str(journal))
@@ -107,12 +108,7 @@ def _read_rows(request: DiagnoseRequest, source: Input, engine: Engine) -> None:
 
 
 def _read_captures(request: DiagnoseRequest, captures: list[str], engine: Engine) -> None:
-    if "-" in captures and sys.stdin.isatty():
-        raise CommandError(
-            "no capture on stdin (it is a terminal)",
-            "pipe one in: tcpdump -w - … | rmqtool diagnose -",
-            ExitStatus.USAGE,
-        )
+    refuse_terminal(captures, "diagnose -")
     options = DecodeOptions(
         decode_as=request.decode_as,
         tls_keylog=request.tls_keylog,

@@ -12,13 +12,14 @@ from analytics.diagnosis.engine import Diagnosis
 from analytics.diagnosis.problem import as_json
 from dissectors.rows.tables import encodable_value
 
+from ..ui.common_options import ObjectFormat
 from ..ui.console import UNLIMITED, Terminal, terminal_of
 from ..ui.errors import print_note, said
 from ..ui.json_array import rows_output
 from ..ui.json_text import visible_json
 from ..ui.output import Output
 from ..ui.status import ExitStatus
-from .request import DiagnoseFormat, DiagnoseRequest, held
+from .request import DiagnoseRequest, held
 from .text import diagnosis_lines
 
 _ENCODER: Final = msgspec.json.Encoder()
@@ -45,7 +46,7 @@ def write_diagnosis(request: DiagnoseRequest, diagnosis: Diagnosis, name: str) -
 
 def problems_output(request: DiagnoseRequest, direct: bool = False) -> Output:
     """Return the output of problems; `direct`: without buffering."""
-    as_array = request.format is DiagnoseFormat.json
+    as_array = request.format is ObjectFormat.json
     return rows_output(request.output, as_array, direct, force=request.force)
 
 

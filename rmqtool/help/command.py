@@ -140,6 +140,7 @@ def _help_of_command(context: typer.Context, words: list[str]) -> ExitStatus:
     if words[0] not in names:
         raise _unknown_topic(words, sorted(names))
     try:
+        # Not standalone: errors come here instead of ending the program.
         command.main([*words, "--help"], prog_name="rmqtool", standalone_mode=False)
     except Exception as error:  # an unknown subcommand
         message = getattr(error, "message", None)

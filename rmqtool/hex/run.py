@@ -61,14 +61,18 @@ class PartsSource:
         self.name = name
         self.bytes_read = 0
         """bytes of the parts so far"""
+        self.head = b""
+        """the first bytes, for messages"""
         self._parts = parts
         self._next = [0, 0]
 
     def chunks(self) -> Iterator[bytes]:
         """Yield a pcap: a handshake, then the parts in order."""
+        # pcap 2.4 with microseconds, and the snap length of tcpdump
         head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262144, _RAW_IPV4)
         yield head + self._packet(0, _SYN) + self._packet(1, _SYN | _ACK)
         for side, data in self._parts:
+            self.head = self.head or data[:16]
             for at in range(0, len(data), CHUNK):
                 part = data[at : at + CHUNK]
                 self.bytes_read += len(part)
@@ -80,8 +84,10 @@ class PartsSource:
     def _packet(self, side: int, flags: int, payload: bytes = b"") -> bytes:
         """Return one record of the pcap: IPv4 and TCP headers without checksums, and payload."""
         sequence, acknowledged = self._next[side], self._next[1 - side]
+        # SYN takes a sequence number, as if it were a byte.
         self._next[side] = (sequence + len(payload) + (flags & _SYN) // _SYN) & 0xFFFFFFFF
         ends = _PORTS[side], _PORTS[1 - side]
+        # 80 (0x50) and 0x45: headers of five words, without options; 6: TCP
         tcp = struct.pack("!HHIIBBHHH", *ends, sequence, acknowledged, 80, flags, 65535, 0, 0)
         size = 20 + len(tcp) + len(payload)
         ip = struct.pack("!BBHHHBBH", 0x45, 0, size, 0, 0, 64, 6, 0)
@@ -111,9 +117,8 @@ def run_hex(request: HexRequest) -> ExitStatus:
 
 def _run(request: HexRequest) -> ExitStatus:
     name, parts = _parts_of(request)
-    counter = _Counter(parts)
-    options = DecodeOptions(decode_as=frozenset((PORT,)))
-    decode = Decode([PartsSource(name, counter)], options)
+    source = PartsSource(name, parts)
+    decode = Decode([source], DecodeOptions(decode_as=frozenset((PORT,))))
     shown = 0
     findings: list[Finding] = []
     view = _View(request, name)
@@ -140,7 +145,10 @@ def _run(request: HexRequest) -> ExitStatus:
         print_note(cut)
     if shown:
         return ExitStatus.OK
-    raise CommandError(f"{name}: no command in {counted(counter.bytes, 'byte')}", _why(counter))
+    length = source.bytes_read
+    raise CommandError(
+        f"{name}: no command in {counted(length, 'byte')}", _why(length, source.head)
+    )
 
 
 class _View:
@@ -222,32 +230,16 @@ def _end_text(seen: CommandSeen) -> str:
     return ", from the other end" if end_of(seen) else ""
 
 
-class _Counter:
-    """Passes parts through and counts them; keeps the first bytes for messages."""
-
-    def __init__(self, parts: Iterable[SideBytes]) -> None:
-        self.bytes = 0
-        self.head = b""
-        self._parts = parts
-
-    def __iter__(self) -> Iterator[SideBytes]:
-        for part in self._parts:
-            self.bytes += len(part.data)
-            self.head = self.head or part.data[:16]
-            yield part
-
-
-def _why(counter: _Counter) -> str:
-    if not counter.bytes:
+def _why(length: int, head: bytes) -> str:
+    """Return why an input of this length has no command, or what an empty one needs."""
+    if not length:
         return "give hex, base64, a dump or a file"
-    prefix = int.from_bytes(counter.head[:PREFIX], "big", signed=True)
-    if len(counter.head) >= PREFIX and is_prefix(prefix) and total_of(prefix) + 4 > counter.bytes:
+    prefix = int.from_bytes(head[:PREFIX], "big", signed=True)
+    if len(head) >= PREFIX and is_prefix(prefix) and total_of(prefix) + 4 > length:
         whole = total_of(prefix) + 4
-        return (
-            f"a frame of {whole} bytes begins here, but {whole - counter.bytes} bytes are missing"
-        )
+        return f"a frame of {whole} bytes begins here, but {whole - length} bytes are missing"
     return (
-        f"it begins with {counter.head.hex(' ')}; a frame begins with its length (4 bytes), "
+        f"it begins with {head.hex(' ')}; a frame begins with its length (4 bytes), "
         "its serialization (1) and the length of its header (3)"
     )
 
@@ -265,7 +257,7 @@ def _parts_of(request: HexRequest) -> tuple[str, Iterable[SideBytes]]:
     texts = request.texts
     if not texts or list(texts) == ["-"]:
         if sys.stdin.isatty():
-            raise CommandError("no input given", _why(_Counter(())), ExitStatus.USAGE)
+            raise CommandError("no input given", _why(0, b""), ExitStatus.USAGE)
         if request.input is BytesForm.raw:
             return "-", _raw_stdin()
         return "-", _decoded("standard input", sys.stdin.buffer.read(MOST), request.input)

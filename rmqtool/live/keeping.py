@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Self
 
@@ -34,7 +34,7 @@ def opened_capture(live: LiveRequest, quiet: bool, keep_rights: bool = False) ->
 
     `keep_rights`: it keeps them, because further captures are opened.
     """
-    account = account_of(live.user, os.environ)
+    account = account_of(live.user, os.environ)  # refuses an unknown user before anything is open
     capture = open_interface(
         live.interface,
         live.filter,
@@ -113,15 +113,14 @@ def refuse_same_file(keep: str | None, output: str, what: str) -> None:
 class _Losses:
     """Checks periodically for lost packets."""
 
-    def __init__(self, capture: LiveCapture, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, capture: LiveCapture) -> None:
         self._capture = capture
-        self._now = now
-        self._next = now() + LOOK
+        self._next = time.monotonic() + LOOK
         self._reported = False
 
     def look(self) -> None:
         """Report lost packets once during the run."""
-        now = self._now()
+        now = time.monotonic()
         if now < self._next:
             return
         self._next = now + LOOK
@@ -178,7 +177,7 @@ class _KeptPackets:
         with suppress(OSError), open(self._live.secrets, "rb") as file:
             file.seek(self._secrets_read)
             text = file.read()
-        text = text[: text.rfind(b"\n") + 1]
+        text = text[: text.rfind(b"\n") + 1]  # the last line may not be complete yet
         if text or not self._secrets_begun:
             writer.write_secrets(text)
         self._secrets_begun = True
@@ -198,6 +197,7 @@ class _KeptPackets:
 
     def _opened(self) -> tuple[Output, PcapngWriter]:
         if self._output is None or self._writer is None:
+            # Others may read the packets while they arrive, as with tcpdump.
             self._output = Output(self.name, direct=True, private=True, force=self._force)
             with naming(self.name):
                 self._writer = PcapngWriter(

@@ -66,13 +66,8 @@ def keep(panel: str) -> Any:
 
 def duration(panel: str) -> Any:
     """Return the option `--duration` of a command that captures; its value is in seconds."""
-    return option(
-        "Stop after this time, such as 30s, 10m, or 2h (default: until Ctrl-C).",
-        panel,
-        metavar="TIME",
-        typed=str | None,
-        read=seconds_of,
-    )
+    text = "Stop after this time, such as 30s, 10m, or 2h (default: until Ctrl-C)."
+    return options.converted(text, panel, "TIME", seconds_of)
 
 
 PROMISCUOUS = option(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from dissectors import ports
@@ -11,18 +11,17 @@ from dissectors.endpoint import endpoint_text, split_endpoint
 from dissectors.foreign import natural_of
 from dissectors.where.fields import exchange_fields
 from dissectors.where.filter import WhereError, compile_where
-from replay.config import NAMESRV_VARIABLE, ProducerConfig
+from replay.config import ProducerConfig
 from replay.errors import ConfigError, NameServerError
 from replay.proxy.faults import check_injections
 from replay.proxy.options import ProxyOptions, check_options
 from replay.safety import Guard
 from replay.sandbox import SandboxError
 
-from ..broker.event_output import EventFormat
-from ..broker.options import DURATION, FAULT, FAULTS, SEED, faults_of
+from ..broker.options import DURATION, FAULT, FAULTS, SEED, faults_of, port_option
 from ..send import targets
-from ..send.options import NO_NAMESRV
 from ..ui import common_options as common
+from ..ui.common_options import ObjectFormat
 from ..ui.console import When
 from ..ui.declared import declared, option
 from ..ui.option_names import command_error
@@ -74,13 +73,8 @@ class ProxyRequest:
     grpc: str | None = option(
         "Also front this real proxy endpoint for gRPC clients.", _LISTEN, metavar="HOST:PORT"
     )
-    grpc_port: int = option(
-        "Port for gRPC clients; 0 picks a free port.",
-        _LISTEN,
-        ports.PROXY_GRPC,
-        min=0,
-        max=65535,
-        metavar="PORT",
+    grpc_port: int = port_option(
+        "Port for gRPC clients; 0 picks a free port.", _LISTEN, ports.PROXY_GRPC
     )
     advertise: str | None = option(
         "Host in rewritten routes (default: the address the client used).", _LISTEN, metavar="HOST"
@@ -117,21 +111,18 @@ class ProxyRequest:
     fault: list[str] = FAULT
     faults: list[Path] = FAULTS
     seed: int | None = SEED
-    format: EventFormat = option("Output format; json is one array.", _OUTPUT, EventFormat.table)
+    format: ObjectFormat = option("Output format; json is one array.", _OUTPUT, ObjectFormat.table)
     log: bool = option("Log every connection and injected fault.", _OUTPUT, False)
     seconds: float | None = DURATION
     colour: When = common.COLOR
     quiet: bool = common.QUIET
 
 
-def options_of(
-    given: ProxyRequest, variables: Mapping[str, str] = os.environ
-) -> tuple[ProxyOptions, Guard]:
+def options_of(given: ProxyRequest) -> tuple[ProxyOptions, Guard]:
     """Return the settings of the proxy, and what guards addresses; raise CommandError for what it
     cannot be set to.
     """
-    if not (given.namesrv or variables.get(NAMESRV_VARIABLE)):
-        raise CommandError("no NameServer given", NO_NAMESRV, ExitStatus.USAGE)
+    targets.refuse_no_namesrv(given.namesrv)
     try:
         namesrv = ProducerConfig(group="proxy", namesrv=given.namesrv or "").namesrv_addresses()
     except (ConfigError, NameServerError) as error:
@@ -166,7 +157,7 @@ def options_of(
         tls=targets.tls_of_options(given),
         listen_cert=given.listen_cert,
         listen_key=given.listen_key,
-        key_password=variables.get(LISTEN_PASSWORD_VARIABLE),
+        key_password=os.environ.get(LISTEN_PASSWORD_VARIABLE),
         guard=guard.why_not,
         injections=injections,
         seed=seed,

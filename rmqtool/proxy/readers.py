@@ -14,6 +14,8 @@ from typing import IO, Final
 
 from replay.proxy.recording import Tap
 
+from .options import ProxyRequest
+
 _END_SECONDS: Final = 60.0
 """seconds for a reader to finish"""
 
@@ -36,6 +38,7 @@ class RecordingReader:
     def tap(self) -> Tap:
         """Return the function that writes packets to it."""
         assert self._process.stdin is not None
+        # The tap closes its own descriptor; another one would keep the pipe open.
         with self._process.stdin as pipe:
             return Tap(self.name, os.dup(pipe.fileno()))
 
@@ -48,23 +51,20 @@ class RecordingReader:
             return self._process.wait()
 
 
-def readers_of(
-    log: str | None,
-    force: bool,
-    mirror: str | None,
-    where: str,
-    journal: str | None,
-    agreed: Sequence[str],
-    out: IO[str],
-) -> list[RecordingReader]:
-    """Start the requested readers."""
+def readers_of(request: ProxyRequest, out: IO[str]) -> list[RecordingReader]:
+    """Start the requested readers; the mirror reports to `out`."""
     started: list[RecordingReader] = []
+    log, mirror = request.output, request.mirror
     if log is not None:
-        decode = ["decode", "pcap", "-", "-o", log, "--quiet", *(["--force"] if force else [])]
+        decode = ["decode", "pcap", "-", "-o", log, "--quiet"]
+        decode += ["--force"] if request.force else []
         started.append(RecordingReader(log, decode))
     if mirror is not None:
-        replay = ["replay", "-", "--live", "-n", mirror, "--quiet", *agreed]
-        replay += ["-Y", where] if where else []
-        replay += ["-o", journal] if journal else []
+        replay = ["replay", "-", "--live", "-n", mirror, "--quiet"]
+        replay += ["--yes"] if request.yes else []
+        for network in request.allow or ():
+            replay += ["--allow", network]
+        replay += ["-Y", request.mirror_where] if request.mirror_where else []
+        replay += ["-o", request.mirror_output] if request.mirror_output else []
         started.append(RecordingReader(f"mirror to {mirror}", replay, out))
     return started

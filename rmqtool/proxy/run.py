@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,20 +14,16 @@ from dissectors.printable import printable
 from dissectors.quantities import counted
 from dissectors.temporary import PRIVATE, create_new
 from replay.consent import Consent
-from replay.errors import ConfigError
 from replay.proxy.options import ProxyOptions
 from replay.proxy.proxy import Proxy, run_proxy
 from replay.proxy.recording import Recording, Tap
-from replay.safety import Guard
 
 from ..broker.event_output import EventOutput
-from ..broker.run import fault_rows
+from ..broker.run import aligned, counted_line, fault_rows
 from ..send.targets import Question, can_ask
-from ..ui.console import Style
 from ..ui.errors import print_note
-from ..ui.figures import count, duration, size
+from ..ui.figures import duration, size
 from ..ui.interrupt import first_ends
-from ..ui.option_names import command_error
 from ..ui.option_values import about, usage_error
 from ..ui.output import refuse_existing
 from ..ui.screen.panels import Labelled
@@ -42,91 +38,50 @@ def run_proxy_command(request: ProxyRequest) -> ExitStatus:
     for target in (request.write, request.output):
         refuse_existing(target, request.force)
     taps = _taps_of(request)
-    readers = _readers_of(request)
+    readers = readers_of(request, sys.stderr)
     taps += [reader.tap() for reader in readers]
     recording = Recording(taps) if taps else None
-    run = _Run(request, recording, readers)
-    question = Question(lambda: None)
+    shown = EventOutput(request.format, request.colour, request.log, "the proxy keeps running")
+    begin = time.monotonic()
     if not request.quiet:
-        options = replace(options, on_event=run.event)
+        options = replace(options, on_event=shown.event)
     if recording is not None:
         options = replace(options, wire=recording)
     if can_ask():
-        options = replace(options, consent=_consent_of(guard, question))
+        options = replace(options, consent=Consent(guard, Question(lambda: None)).agree)
+
+    def started(proxy: Proxy) -> None:
+        shown.start(_listening_value(proxy.options, proxy), _listening(proxy))
+
     try:
-        proxy = run_proxy(options, run.started, run.tick, first_ends, request.seconds)
-        run.finish(proxy)
-    except ConfigError as error:
-        run.discard()
-        raise command_error(error) from None
+        try:
+            proxy = run_proxy(options, started, shown.tick, first_ends, request.seconds)
+        finally:
+            is_recorded = _end_recording(recording, readers)
+        seconds = time.monotonic() - begin
+        value = _summary_value(proxy, recording, seconds)
+        shown.finish(value, list(_summary(proxy, recording, seconds)))
     except BaseException:
-        run.discard()
+        shown.discard()
         raise
-    return run.status()
+    return ExitStatus.OK if is_recorded and shown.is_written else ExitStatus.FAILURE
 
 
-class _Run:
-    """A run of the command."""
-
-    def __init__(
-        self, request: ProxyRequest, recording: Recording | None, readers: Sequence[RecordingReader]
-    ) -> None:
-        self._shown = EventOutput(
-            request.format, request.colour, request.log, "the proxy keeps running"
-        )
-        self._recording = recording
-        self._readers = readers
-        self._failed: list[str] = []
-        self._begin = time.monotonic()
-        self.event = self._shown.event
-        self.tick = self._shown.tick
-
-    def started(self, proxy: Proxy) -> None:
-        """Print the addresses."""
-        self._shown.start(_listening_value(proxy.options, proxy), _listening(proxy))
-
-    def finish(self, proxy: Proxy) -> None:
-        """Print the totals at the end."""
-        self._end_recording()
-        seconds = time.monotonic() - self._begin
-        value = _summary_value(proxy, self._recording, seconds)
-        self._shown.finish(value, list(_summary(proxy, self._recording, seconds)))
-
-    def discard(self) -> None:
-        """Flush the recording."""
-        self._end_recording()
-        self._shown.discard()
-
-    def _end_recording(self) -> None:
-        if self._recording is not None:
-            self._recording.finish()
-        for reader in self._readers:
-            status = reader.finish()
-            if status:
-                self._failed.append(reader.name)
-                print_note(f"{reader.name}: ended with status {status}")
-
-    def status(self) -> ExitStatus:
-        """Return the exit status."""
-        failed = self._recording is not None and any(_is_failure(t) for t in self._recording.taps)
-        failed = failed or bool(self._failed) or not self._shown.is_written
-        return ExitStatus.FAILURE if failed else ExitStatus.OK
-
-
-def _is_failure(tap: Tap) -> bool:
-    return tap.error is not None and not isinstance(tap.error, BrokenPipeError)
-
-
-def _consent_of(guard: Guard, question: Question) -> Callable[[Sequence[str]], Awaitable[None]]:
-    return Consent(guard, question).agree
-
-
-def _readers_of(request: ProxyRequest) -> list[RecordingReader]:
-    agreed = ["--yes"] if request.yes else []
-    for network in request.allow or ():
-        agreed += ["--allow", network]
-    mirror, where, journal = request.mirror, request.mirror_where, request.mirror_output
-    return readers_of(request.output, request.force, mirror, where, journal, agreed, sys.stderr)
+def _end_recording(recording: Recording | None, readers: Sequence[RecordingReader]) -> bool:
+    """Write the rest of the recording and wait for its readers; return whether all succeeded."""
+    if recording is not None:
+        recording.finish()
+    succeeded = True
+    for reader in readers:
+        status = reader.finish()
+        if status:
+            succeeded = False
+            print_note(f"{reader.name}: ended with status {status}")
+    taps = recording.taps if recording is not None else ()
+    # A reader that has seen enough closes its pipe, as `head` does.
+    return succeeded and all(
+        tap.error is None or isinstance(tap.error, BrokenPipeError) for tap in taps
+    )
 
 
 def _taps_of(request: ProxyRequest) -> list[Tap]:
@@ -152,7 +107,7 @@ def _file_of(path: str, force: bool) -> int:
         return os.open(path, os.O_WRONLY)
     if force:
         Path(path).unlink(missing_ok=True)
-    with create_new(Path(path), PRIVATE) as file:
+    with create_new(Path(path), PRIVATE) as file:  # which is closed here
         return os.dup(file.fileno())
 
 
@@ -179,10 +134,7 @@ def _listening(proxy: Proxy) -> list[Labelled]:
         ("clients", f"use the NameServer {proxy.namesrv}"),
         ("end", "Ctrl-C"),
     ]
-    indent = max(len(name) for name, _ in rows) + 2
-    return [
-        Labelled(text, label=name, label_style=Style.BOLD, indent=indent) for name, text in rows
-    ]
+    return aligned(rows)
 
 
 # -- the end ------------------------------------------------------------------------------------
@@ -210,7 +162,7 @@ def _summary(proxy: Proxy, recording: Recording | None, seconds: float) -> Itera
     if proxy.injector.hits:
         yield Labelled(f"faults hit {counted(proxy.injector.hits, 'request')}")
     for name, number in sorted(proxy.counts.items()):
-        yield Labelled(name, label=f"{count(number):>12}", indent=14)
+        yield counted_line(number, name)
     for front in proxy.fronts.known():
         own = endpoint_text(front.host, front.port)
         name = printable(front.name)

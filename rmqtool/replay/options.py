@@ -5,19 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from enum import StrEnum
 from fractions import Fraction
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from dissectors.foreign import natural_of
 from dissectors.remoting.code_names import request_code
 from dissectors.remoting.code_sets import SENDS
 from dissectors.times import Moment
 from dissectors.where.fields import exchange_fields
-from dissectors.where.filter import WhereError, compile_where
 from replay.plan.choose import OptionalKind, SampleBy, Selection
-from replay.plan.pace import PaceOptions, Rate, duration_of, rate_of, speed_of
+from replay.plan.pace import PaceOptions, Rate, duration_of, speed_of
 from replay.plan.planner import (
     BatchPolicy,
     Ids,
@@ -33,6 +31,7 @@ from replay.validators import why_not_group
 
 from ..send import targets
 from ..ui import common_options as common
+from ..ui.common_options import ObjectFormat
 from ..ui.console import When
 from ..ui.declared import argument, as_given, declared, option
 from ..ui.option_values import one_of, size_option, usage_error
@@ -43,34 +42,6 @@ _SENDING, _SAFETY, _RESULTS = "Sending", "Safety", "Journal and results"
 RAW: Final = "raw"
 SANDBOX: Final = "sandbox"
 _SHARE: Final = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%|(0?\.\d{1,9}|1(?:\.0)?)", re.ASCII)
-_Value = TypeVar("_Value")
-
-
-class ReplayFormat(StrEnum):
-    """The format of plans and results."""
-
-    table = "table"
-    json = "json"
-    jsonl = "jsonl"
-
-    @property
-    def is_json(self) -> bool:
-        """Whether sends and results are objects."""
-        return self is not ReplayFormat.table
-
-
-def _read_by(read: Callable[[str], _Value]) -> Callable[[str, str | None], _Value | None]:
-    """Return a reader for an option that may be missing."""
-    return lambda name, text: None if text is None else targets.value_of(name, read, text)
-
-
-def _where_of(name: str, text: str) -> Callable[[object], bool] | None:
-    if not text.strip():
-        return None
-    try:
-        return compile_where(text, exchange_fields())
-    except WhereError as error:
-        raise CommandError(f"{name}: {error.reason}", error.pointed(), ExitStatus.USAGE) from None
 
 
 def _share_of(name: str, text: str | None) -> Fraction | None:
@@ -107,21 +78,6 @@ def _group_of(name: str, text: str | None) -> str | None:
     return text
 
 
-def _choice(kind: type[StrEnum], text: str, panel: str, **more: Any) -> Any:
-    """Declare an option whose value is one of an enum, by default the first one."""
-    first = next(iter(kind))
-    return option(
-        text,
-        panel,
-        first.value,
-        metavar="|".join(kind),
-        value=first,
-        typed=str,
-        read=partial(one_of, kind),
-        **more,
-    )
-
-
 @declared
 class ReplayRequest:
     """The options of `replay`."""
@@ -151,30 +107,21 @@ class ReplayRequest:
     tls_any_name: bool = targets.TLS_ANY_NAME
     tls_cert: str | None = targets.TLS_CERT
     tls_key: str | None = targets.TLS_KEY
-    speed: Fraction | None = option(
-        "Speed relative to the capture.",
-        _PACE,
-        metavar="2x",
-        typed=str | None,
-        read=_read_by(speed_of),
+    speed: Fraction | None = common.converted(
+        "Speed relative to the capture.", _PACE, "2x", targets.read_by(speed_of)
     )
-    rate: Rate | None = targets.rate(_PACE, typed=str | None, read=_read_by(rate_of))
+    rate: Rate | None = targets.rate(_PACE)
     top_speed: bool = option("Send as fast as possible, ignoring captured pauses.", _PACE, False)
-    max_gap: int | None = option(
-        "Shorten captured pauses to at most this time.",
-        _PACE,
-        metavar="TIME",
-        typed=str | None,
-        read=_read_by(duration_of),
+    max_gap: int | None = common.converted(
+        "Shorten captured pauses to at most this time.", _PACE, "TIME", targets.read_by(duration_of)
     )
     """ns"""
     loop: int = option("Repeat the replay N times.", _PACE, 1, min=1, metavar="N")
-    duration: int | None = option(
+    duration: int | None = common.converted(
         "Stop after this time, such as 90s, 5min, or 1h.",
         _PACE,
-        metavar="TIME",
-        typed=str | None,
-        read=_read_by(duration_of),
+        "TIME",
+        targets.read_by(duration_of),
     )
     """ns"""
     limit: int | None = option("Stop after N messages.", _PACE, min=0, metavar="N")
@@ -192,18 +139,14 @@ class ReplayRequest:
         common.where("Replay only messages that match", "topic == Orders"),
         value=None,
         typed=str,
-        read=_where_of,
+        read=lambda name, text: common.where_test(name, text, exchange_fields),
     )
     since: Moment | None = common.SINCE_UTC
     until: Moment | None = common.UNTIL_UTC
-    sample: Fraction | None = option(
-        "Replay this share of keys, with all messages of each key.",
-        _SELECTION,
-        metavar="10%",
-        typed=str | None,
-        read=_share_of,
+    sample: Fraction | None = common.converted(
+        "Replay this share of keys, with all messages of each key.", _SELECTION, "10%", _share_of
     )
-    sample_by: SampleBy = _choice(
+    sample_by: SampleBy = common.choice(
         SampleBy,
         "What --sample keeps together; key: sharding key, first key, or UNIQ_KEY.",
         _SELECTION,
@@ -225,13 +168,12 @@ class ReplayRequest:
     )
     decode_as: frozenset[int] = common.DECODE_AS
     max_ratio: int = common.MAX_RATIO
-    max_output: int | None = option(
+    max_output: int | None = common.converted(
         "Maximum decompressed body bytes; messages beyond it are skipped "
         "(default: 128MiB plus 64 times the captured bytes).",
         _SELECTION,
-        metavar="SIZE",
-        typed=str | None,
-        read=size_option,
+        "SIZE",
+        size_option,
     )
     mode: str = option(
         "Send mode; raw repeats captured requests unchanged to one broker.",
@@ -240,12 +182,11 @@ class ReplayRequest:
         metavar="|".join((*Mode, RAW)),
         read=partial(one_of, (*Mode, RAW)),
     )
-    codes: frozenset[int] | None = option(
+    codes: frozenset[int] | None = common.converted(
         "Request codes or names that raw mode may send (default: sends only).",
         _SENDING,
-        metavar="310,320,...",
-        typed=str | None,
-        read=_codes_of,
+        "310,320,...",
+        _codes_of,
     )
     in_flight: int = option(
         "Maximum sends in flight.", _SENDING, 256, min=1, max=65535, metavar="N"
@@ -259,25 +200,25 @@ class ReplayRequest:
         metavar="N",
         show_default=False,
     )
-    queues: QueuePolicy = _choice(
+    queues: QueuePolicy = common.choice(
         QueuePolicy,
         "Queue selection: captured with fallback, captured only, or a new choice.",
         _SENDING,
     )
-    order: SendOrder = _choice(
+    order: SendOrder = common.choice(
         SendOrder,
         "Wait for earlier sends: as captured, per queue, or never.",
         _SENDING,
     )
-    ids: Ids = _choice(
+    ids: Ids = common.choice(
         Ids,
         "Keep captured UNIQ_KEYs, or create new ones and record the old.",
         _SENDING,
     )
-    batches: BatchPolicy = _choice(
+    batches: BatchPolicy = common.choice(
         BatchPolicy, "Replay batches whole, or split them into messages.", _SENDING
     )
-    requests: RequestPolicy = _choice(
+    requests: RequestPolicy = common.choice(
         RequestPolicy,
         "Replay request-reply messages as plain sends, or wait for the reply.",
         _SENDING,
@@ -308,15 +249,8 @@ class ReplayRequest:
     resume: str | None = option(
         "Resume an interrupted run from its journal.", _RESULTS, metavar="FOLDER"
     )
-    sync: Sync = option(
-        "When to sync the journal to disk.",
-        _RESULTS,
-        Sync.second.value,
-        names="--fsync",
-        metavar="|".join(Sync),
-        value=Sync.second,
-        typed=str,
-        read=partial(one_of, Sync),
+    sync: Sync = common.choice(
+        Sync, "When to sync the journal to disk.", _RESULTS, Sync.second, names="--fsync"
     )
     fail_on: list[ComparisonCondition] = option(
         "Exit 4 on new-failures, 'failures>1%', 'p99>2x', or 'late-p99>50ms'; repeatable.",
@@ -326,10 +260,10 @@ class ReplayRequest:
         typed=list[str],
         read=lambda name, texts: [targets.value_of(name, condition_of, text) for text in texts],
     )
-    format: ReplayFormat = option(
+    format: ObjectFormat = option(
         "Output format; json writes a dry-run plan as one array.",
         _RESULTS,
-        ReplayFormat.table,
+        ObjectFormat.table,
     )
     colour: When = common.COLOR
     quiet: bool = common.QUIET

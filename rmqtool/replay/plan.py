@@ -73,10 +73,7 @@ def surveyed(ready: PreparedReplay) -> Survey:
     """Scan the sources; live sources are unknown."""
     if ready.request.is_live:
         return Survey(set(), set())
-    try:
-        return survey_of(ready.inputs, ready.request.decode_as, ready.request.max_ratio)
-    except SourceError as error:
-        raise CommandError(str(error)) from None
+    return survey_of(ready.inputs, ready.request.decode_as, ready.request.max_ratio)
 
 
 def planned_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 
 from dissectors.quantities import counted
 from dissectors.times import text_of_time
@@ -12,6 +13,7 @@ from replay.plan.planned_run import PlannedRun
 from replay.plan.planner import PlannedSend, Skipped
 from replay.run.compare import captured_side
 
+from ..decode.exchange_lines import SAMPLE, cyan, dim
 from ..ui.columns import LineColumn, LineTable
 from ..ui.console import Style, Terminal, one_line
 from ..ui.figures import count, duration
@@ -24,26 +26,25 @@ _MOST_REASONS = 30
 def plan_lines(terminal: Terminal, captures: int, live: bool) -> LineTable[PlanRow]:
     """Return the table of a plan; `captures` is how many sources are read."""
     columns: list[LineColumn[PlanRow]] = [
-        LineColumn("PACKET", lambda r: str(r.origin.packet), 6, 6, 9, True, _dim),
-        LineColumn("DUE", _due, 1, 8, 9, right=True),
+        LineColumn("PACKET", lambda r: str(r.origin.packet), 6, 6, 9, True, dim),
+        LineColumn("DUE", _of_send(lambda s: duration(s.due // 1000)), 1, 8, 9, right=True),
         LineColumn("SEND", _send, 2, 8, 12, style=_send_style),
-        LineColumn(
-            "TOPIC", lambda r: one_line(_topic(r)) or _NO_TEXT, 3, 10, 32, style=_topic_style
-        ),
-        LineColumn("QUEUE", _queue, 7, 5, 24),
-        LineColumn("GROUP", _group, 8, 12, 32),
-        LineColumn("MESSAGES", _messages, 10, 8, 8, True),
+        LineColumn("TOPIC", lambda r: one_line(_topic(r)) or _NO_TEXT, 3, 10, 32, style=cyan),
+        LineColumn("QUEUE", _of_send(_queue), 7, 5, 24),
+        LineColumn("GROUP", _of_send(lambda s: one_line(s.group) or _NO_TEXT), 8, 12, 32),
+        LineColumn("MESSAGES", _of_send(lambda s: str(len(s.messages))), 10, 8, 8, True),
         LineColumn("UNIQ_KEY", lambda r: one_line(_key(r)) or _NO_TEXT, 9, 10, 32, keep_end=True),
-        LineColumn("CAPTURED", _captured, 5, 10, 28),
+        LineColumn("CAPTURED", _of_send(_captured), 5, 10, 28),
         LineColumn("NOTE", _note, 4, 12, 1000, style=_send_style),
     ]
     if captures > 1:
         columns.insert(0, LineColumn("CAPTURE", lambda r: one_line(r.origin.capture), 0, 7, 60))
-    return LineTable(columns, terminal, 1 if live else 500)
+    return LineTable(columns, terminal, 1 if live else SAMPLE)
 
 
-def _due(row: PlanRow) -> str:
-    return duration(row.due // 1000) if isinstance(row, PlannedSend) else _NO_TEXT
+def _of_send(cell: Callable[[PlannedSend], str]) -> Callable[[PlanRow], str]:
+    """Return a cell of a planned send; one that is skipped has none."""
+    return lambda row: cell(row) if isinstance(row, PlannedSend) else _NO_TEXT
 
 
 def _send(row: PlanRow) -> str:
@@ -58,31 +59,17 @@ def _topic(row: PlanRow) -> str:
     return row.messages[0].topic if isinstance(row, PlannedSend) else row.topic
 
 
-def _queue(row: PlanRow) -> str:
-    if not isinstance(row, PlannedSend):
-        return _NO_TEXT
-    if row.queue is None:
-        return "any"
-    return one_line(f"{row.queue.broker} {row.queue.queue_id}")
-
-
-def _group(row: PlanRow) -> str:
-    return (one_line(row.group) if isinstance(row, PlannedSend) else "") or _NO_TEXT
-
-
-def _messages(row: PlanRow) -> str:
-    return str(len(row.messages)) if isinstance(row, PlannedSend) else _NO_TEXT
+def _queue(send: PlannedSend) -> str:
+    return "any" if send.queue is None else one_line(f"{send.queue.broker} {send.queue.queue_id}")
 
 
 def _key(row: PlanRow) -> str:
     return (row.captured_key if isinstance(row, PlannedSend) else row.unique_key) or ""
 
 
-def _captured(row: PlanRow) -> str:
-    if not isinstance(row, PlannedSend):
-        return _NO_TEXT
-    text = str(captured_side(row.captured))
-    attempts = row.captured.response.attempts
+def _captured(send: PlannedSend) -> str:
+    text = str(captured_side(send.captured))
+    attempts = send.captured.response.attempts
     return f"{text} ×{attempts}" if attempts > 1 else text
 
 
@@ -90,14 +77,6 @@ def _note(row: PlanRow) -> str:
     if isinstance(row, PlannedSend):
         return ""
     return one_line(f"{row.why.value} ({row.detail})" if row.detail else row.why.value)
-
-
-def _dim(_: PlanRow) -> str:
-    return Style.DIM
-
-
-def _topic_style(_: PlanRow) -> str:
-    return Style.CYAN
 
 
 def _send_style(row: PlanRow) -> str:

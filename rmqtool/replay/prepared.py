@@ -179,6 +179,7 @@ def _resumed(folder: str, request: ReplayRequest) -> tuple[ReplayRequest, _Store
 
 def _same_sources(folder: str, request: ReplayRequest, run: Run) -> list[str]:
     names = [source.name for source in run.sources]
+    # A folder that is named again stands for the same captures.
     if request.sources and names not in (request.sources, _expanded(request.sources)):
         listed = ", ".join(map(printable, names))
         raise usage_error("--resume", f"the run replays only {listed}")
@@ -207,6 +208,7 @@ def _take_options(folder: str, options: dict[str, Any], kept: Mapping[str, objec
     for name in (*PLAN_FIELDS, *PACE_FIELDS):
         declaration, wanted = declared[name], options[name]
         old = _typed(folder, kept[name], declaration.typed) if name in kept else declaration.default
+        # typer checks the minimum of what is typed; this value is from a file.
         least = declaration.settings.get("min")
         if least is not None and old is not None and old < least:
             raise JournalError(f"{folder}: its options are damaged: {name} is too small")

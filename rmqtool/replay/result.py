@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -123,10 +122,6 @@ def _table(rows: list[_Row], columns: list[LineColumn[_Row]], terminal: Terminal
     return ["", *lines] if lines else []
 
 
-def _moment(get: Callable[[LatencyRow], int | None]) -> Callable[[LatencyRow], str]:
-    return lambda row: duration(get(row))
-
-
 def _differs(row: OutcomeRow) -> str:
     return "" if row.captured == row.replayed else Style.YELLOW
 
@@ -139,9 +134,9 @@ _OUTCOMES: list[LineColumn[OutcomeRow]] = [
 ]
 _LATENCIES: list[LineColumn[LatencyRow]] = [
     LineColumn("LATENCY", lambda row: row.name, 1, 7, 8),
-    LineColumn("CAPTURED", _moment(lambda row: row.captured), 1, 9, 12, True),
-    LineColumn("REPLAYED", _moment(lambda row: row.replayed), 1, 9, 12, True),
-    LineColumn("LATE", _moment(lambda row: row.late), 2, 9, 12, True),
+    LineColumn("CAPTURED", lambda row: duration(row.captured), 1, 9, 12, True),
+    LineColumn("REPLAYED", lambda row: duration(row.replayed), 1, 9, 12, True),
+    LineColumn("LATE", lambda row: duration(row.late), 2, 9, 12, True),
 ]
 _BROKERS: list[LineColumn[BrokerRow]] = [
     LineColumn("CAPTURED AT", lambda row: one_line(row.captured), 1, 12, 32),

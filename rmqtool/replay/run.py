@@ -9,12 +9,14 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 
+from ..decode.undecoded import refuse_terminal
+from ..ui.common_options import ObjectFormat
 from ..ui.console import terminal_of
 from ..ui.interrupt import first_ends
 from ..ui.json_array import rows_output
 from ..ui.screen.progress import Progress
-from ..ui.status import CommandError, ExitStatus
-from .options import ReplayFormat, ReplayRequest
+from ..ui.status import ExitStatus
+from .options import ReplayRequest
 from .plan import batches_of, note_cut_sources, planned_of, readable, refuse_undecoded, surveyed
 from .plan_lines import plan_json, plan_lines, summary_lines
 from .prepared import PreparedReplay, prepared
@@ -23,12 +25,7 @@ from .prepared import PreparedReplay, prepared
 def run_replay(request: ReplayRequest) -> ExitStatus:
     """Run the command; raise CommandError on failure."""
     ready = prepared(request)
-    if "-" in ready.sources and sys.stdin.isatty():
-        raise CommandError(
-            "no capture on stdin (it is a terminal)",
-            "pipe one in: tcpdump -w - … | rmqtool replay -",
-            ExitStatus.USAGE,
-        )
+    refuse_terminal(ready.sources, "replay -")
     with readable(ready) as ready:
         if ready.request.dry_run:
             return _show(ready)
@@ -44,7 +41,7 @@ def _show(ready: PreparedReplay) -> ExitStatus:
     terminal = terminal_of(sys.stdout, request.colour)
     table = plan_lines(terminal, len(planned.source.sources), request.is_live)
     as_json = request.format.is_json
-    output = rows_output("-", request.format is ReplayFormat.json)
+    output = rows_output("-", request.format is ObjectFormat.json)
     progress = Progress(sys.stderr, not request.quiet and not terminal.is_terminal, "sends")
     try:
         with first_ends(planned.stop) if request.is_live else nullcontext():

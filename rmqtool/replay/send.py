@@ -26,7 +26,7 @@ from replay.captured.own_connections import OwnConnections
 from replay.captured.source import Survey
 from replay.config import ProducerConfig
 from replay.consent import Consent
-from replay.errors import ClientError, ConfigError, NameServerError
+from replay.errors import NameServerError
 from replay.plan.planned_run import PlannedRun
 from replay.plan.planner import PlannedSend, SendOrder
 from replay.run.compare import Comparison
@@ -51,7 +51,7 @@ from replay.run.journal_rows import (
 from replay.run.read_ahead import DEPTH
 from replay.run.replay_run import Figures, ReplayRun
 from replay.run.replayer import run_replay
-from replay.safety import Agreement, Guard, TargetRefused
+from replay.safety import Agreement, Guard
 from replay.sandbox import SandboxError, SandboxOptions, injections_of_file
 from replay.transport.problems import is_own_address
 from replay.transport.tls import tls_context
@@ -61,14 +61,13 @@ from ..send.targets import (
     Question,
     agreement_of,
     can_ask,
-    credentials_of_option,
-    tls_of_options,
+    client_config,
 )
 from ..ui.console import terminal_of
 from ..ui.errors import print_note
 from ..ui.figures import count, duration, share
 from ..ui.interrupt import first_ends
-from ..ui.option_names import command_error, in_options
+from ..ui.option_names import in_options
 from ..ui.option_values import about, usage_error
 from ..ui.screen.progress import Far, Progress
 from ..ui.screen.prompts import typed
@@ -83,12 +82,7 @@ from .result import result_json, result_lines
 
 def run_send(ready: PreparedReplay) -> ExitStatus:
     """Replay; raise CommandError on failure."""
-    try:
-        return _Sending(ready).run()
-    except (JournalError, TargetRefused) as error:
-        raise CommandError(str(error)) from None
-    except (SandboxError, ClientError) as error:
-        raise command_error(error) from None
+    return _Sending(ready).run()
 
 
 class _ReplayProgress(Progress):
@@ -135,7 +129,7 @@ class _Sending:
         if self._request.is_live:  # the live capture includes our own connections
             config = replace(config, on_connected=own.add)
         guard = Guard(self._agreement(config, sandbox is not None), is_own_address)
-        guard.learn(self._survey.responders)
+        guard.learn(self._survey.responders)  # nothing is sent to the servers of the capture
         folder, run = self._journal()
         if request.jobs > 1:
             planned, figures = self._shared_out(config, guard, sandbox, folder, run)
@@ -166,7 +160,7 @@ class _Sending:
             guard=guard,
             journal=journal,
             comparison=self._comparison,
-            in_flight=-(-request.in_flight // request.jobs),
+            in_flight=-(-request.in_flight // request.jobs),  # rounded up
             run=run.run,
             paced=not request.top_speed,
             raw=request.mode == RAW,
@@ -199,7 +193,7 @@ class _Sending:
             part = share(round(1000 * shares.largest), 1000)
             print_note(f"{part} of the sends wait for each other; a single process sends them")
         journal = JournalWriter(folder, request.sync, request.in_flight, shared=True)
-        begin = (folder / STEPS).stat().st_size
+        begin = (folder / STEPS).stat().st_size  # the comparison has the rows of an earlier run
 
         def made(number: int, job_target: JobTarget) -> ReplayRun:
             guard.exempt(job_target.exempt)
@@ -211,10 +205,9 @@ class _Sending:
             own = planned_of(self._ready, run.run, self._survey, self._budget)
             rows = JournalWriter(folder, request.sync, shared=True)
             replay_run = self._replay_run(own, target, guard, rows, run)
-            replay_run.is_own, replay_run.writes_skipped = (
-                lambda step: shares.job_of(step) == number,
-                not number,
-            )
+            # Each process reads the whole plan; the first one writes what is skipped.
+            replay_run.is_own = lambda step: shares.job_of(step) == number
+            replay_run.writes_skipped = not number
             return replay_run
 
         jobs = JobRun(request.jobs, made)
@@ -296,23 +289,19 @@ class _Sending:
             raise usage_error("--target", f"unknown target {request.target!r}; use sandbox")
         if request.target is not None and request.namesrv is not None:
             raise usage_error("--target and --namesrv", "cannot be combined")
+        # The sandbox is not started yet; the run puts in its address (`ReplayRun.sandbox`).
         namesrv = "127.0.0.1:1" if request.target else request.namesrv
         if namesrv is None and not os.environ.get("NAMESRV_ADDR"):
             hint = "name a NameServer with -n HOST:PORT, or start a target: --target sandbox"
             raise CommandError("no target", hint, ExitStatus.USAGE)
-        try:
-            config = ProducerConfig(
-                group="rmqtool-replay",
-                namesrv=namesrv or "",
-                send_timeout_ms=request.timeout_ms,
-                retries=request.retries,
-                retries_async=request.retries,
-                credentials=credentials_of_option(request.acl),
-                tls=tls_of_options(request),
-            )
-            config.namesrv_addresses()
-        except (ConfigError, NameServerError) as error:
-            raise command_error(error, ExitStatus.USAGE) from None
+        config = client_config(
+            request,
+            namesrv,
+            group="rmqtool-replay",
+            send_timeout_ms=request.timeout_ms,
+            retries=request.retries,
+            retries_async=request.retries,
+        )
         if config.tls is not None:
             tls_context(config.tls)  # unusable files are one error, not one per send
         return config
@@ -375,7 +364,7 @@ class _Sending:
         if request.resume is not None:
             return self._resumed(Path(request.resume))
         now = time_ns()
-        name = text_of_time(now).replace(":", "").replace("-", "")[:15]
+        name = text_of_time(now).replace(":", "").replace("-", "")[:15]  # 20261120T100000
         folder = Path(request.journal or f"replay-{name}")
         run = Run(
             run=f"{folder.name}-{os.urandom(3).hex()}",
@@ -443,6 +432,7 @@ class _Sending:
     def _status(self) -> ExitStatus:
         if self._killed:
             return ExitStatus.FAILURE
+        # Ctrl-C is the usual end of a live capture.
         if self._stopped and self._request.interface is None:
             return ExitStatus.INTERRUPTED
         held = [item for item in self._request.fail_on if item.holds(self._comparison)]

@@ -7,7 +7,6 @@ a report is built from all cells. Unreadable inputs are skipped with a note.
 
 from __future__ import annotations
 
-import logging
 import sys
 import threading
 from collections.abc import Sequence
@@ -30,7 +29,7 @@ from ..ui.screen.progress import StageLine
 from ..ui.status import CommandError, ExitStatus
 from .options import EngineChoice, ReportRequest
 from .output import check_output, write_report
-from .run import add_cells, results_of
+from .run import add_cells, report_errors, results_of
 from .starting import Starting
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
 _POLL: Final = 1.0
 """Seconds between checks of the folder."""
-_SETTLED: Final = 2.0
+SETTLED: Final = 2.0
 """Seconds without a change after which a file counts as complete."""
 _LEFT_BEHIND: Final = (".tmp", ".part", ".partial")
 """Suffixes of files that are still being copied."""
@@ -64,20 +63,13 @@ def follow_report(request: ReportRequest) -> ExitStatus:
             f"{folder} is a decoded log", "name the folder in which captures or logs arrive"
         )
     stopped = threading.Event()
-    try:
-        with closing(CellFolder.followed(kept)) as state:
-            batches = _Batches(request, folder, state)
-            if not request.verbose:  # py4j logs interrupted calls with a traceback
-                logging.disable(logging.CRITICAL)
-            with first_ends(stopped.set):
-                if request.engine is EngineChoice.spark:
-                    _by_spark(request, batches, stopped)
-                else:
-                    _here(batches, stopped)
-    except ReportError as error:
-        raise CommandError(error.message, error.hint) from error
-    finally:
-        logging.disable(logging.NOTSET)
+    with report_errors(request), closing(CellFolder.followed(kept)) as state:
+        batches = _Batches(request, folder, state)
+        with first_ends(stopped.set):
+            if request.engine is EngineChoice.spark:
+                _by_spark(request, batches, stopped)
+            else:
+                _here(batches, stopped)
     return ExitStatus.OK
 
 
@@ -138,7 +130,7 @@ class _Batches:
                 return
             try:
                 self._take(names)
-            except (ReportError, CommandError):
+            except (ReportError, CommandError):  # one unreadable input fails the whole batch
                 for name in names:
                     self._take_alone(name)
             self._join()
@@ -222,6 +214,6 @@ def _is_complete(path: Path) -> bool:
     try:
         if path.is_dir():
             return is_decoded_log(path)
-        return time() - path.stat().st_mtime >= _SETTLED
+        return time() - path.stat().st_mtime >= SETTLED
     except OSError:  # it is gone
         return False

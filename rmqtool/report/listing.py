@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-
-from ..ui.console import UNLIMITED, Style, Terminal, When, terminal_of
+from ..ui.console import Style
 from ..ui.extras import REPORT_LIBRARIES, require
 from ..ui.output import Output
 from ..ui.screen.panels import Labelled, fact_lines
 from ..ui.status import ExitStatus
 from .options import ReportRequest
+from .output import output_terminal
 
 
 def show_reports(request: ReportRequest) -> ExitStatus:
@@ -17,10 +16,7 @@ def show_reports(request: ReportRequest) -> ExitStatus:
     require("a report", "report", *REPORT_LIBRARIES)
     from analytics.reports import report_names, report_of
 
-    if request.output == "-":
-        terminal = terminal_of(sys.stdout, request.colour)
-    else:
-        terminal = Terminal(False, UNLIMITED, request.colour is When.always)
+    terminal = output_terminal(request)
 
     def named(depth: int, name: str, text: str) -> Labelled:
         label = f"{' ' * depth}{name}:"

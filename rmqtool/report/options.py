@@ -134,7 +134,7 @@ def objective_option(option: str, text: str | None) -> LatencyObjective | None:
 
 def _send_timeout(option: str, text: str | None) -> int | None:
     span = span_option(option, text)
-    return None if span is None else max(1, span // 1000)
+    return None if span is None else max(1, span // 1000)  # µs to ms, at least one
 
 
 def numbers_option(option: str, text: str | None) -> tuple[int, ...] | None:
@@ -251,31 +251,28 @@ class ReportRequest:
     compare: list[str] = option(
         "Compare with this baseline input; repeatable.", _WHAT, [], metavar="OTHER"
     )
-    split: Moment | None = option(
+    split: Moment | None = options.converted(
         "Compare the traffic before and after this time.",
         _WHAT,
-        metavar="TIME",
-        typed=str | None,
-        read=split_option,
+        "TIME",
+        split_option,
         needs=("zone", "compare"),
     )
-    window_us: int | None = option(
+    window_us: int | None = options.converted(
         "Time window, such as 500ms, 10s, or 5m (default: about 60 windows).",
         _WHAT,
+        "TIME",
+        span_option,
         names="--window",
-        metavar="TIME",
-        typed=str | None,
-        read=span_option,
     )
     slowest: int = option(
         "List the N slowest exchanges.", _WHAT, 20, min=1, max=100_000, metavar="N"
     )
-    slo: LatencyObjective | None = option(
+    slo: LatencyObjective | None = options.converted(
         "Latency objective: 50ms, or 50ms,99.9% of requests (default: 99%).",
         _WHAT,
-        metavar="TIME[,SHARE]",
-        typed=str | None,
-        read=objective_option,
+        "TIME[,SHARE]",
+        objective_option,
     )
     cells: str | None = option(
         "Also write counts that later reports can merge.",
@@ -349,13 +346,12 @@ class ReportRequest:
         read=_settings,
     )
     verbose: bool = option("Show Spark and Java log output.", _SPARK, False)
-    send_timeout_ms: int | None = option(
+    send_timeout_ms: int | None = options.converted(
         "Producers' sendMsgTimeout (default: 3s).",
         _CLIENTS,
+        "TIME",
+        _send_timeout,
         names="--send-timeout",
-        metavar="TIME",
-        typed=str | None,
-        read=_send_timeout,
     )
     retry_times: int | None = option(
         "Producers' retryTimesWhenSendFailed (default: 2).", _CLIENTS, min=0, metavar="N"
@@ -365,21 +361,19 @@ class ReportRequest:
         _CLIENTS,
         metavar="NAME",
     )
-    latency_max_ms: tuple[int, ...] | None = option(
+    latency_max_ms: tuple[int, ...] | None = options.converted(
         "Values of latencyMax (default: the generation's).",
         _CLIENTS,
+        "MS,...",
+        numbers_option,
         names="--latency-max",
-        metavar="MS,...",
-        typed=str | None,
-        read=numbers_option,
     )
-    not_available_ms: tuple[int, ...] | None = option(
+    not_available_ms: tuple[int, ...] | None = options.converted(
         "Values of notAvailableDuration (default: the generation's).",
         _CLIENTS,
+        "MS,...",
+        numbers_option,
         names="--not-available",
-        metavar="MS,...",
-        typed=str | None,
-        read=numbers_option,
     )
     fault_strategy: bool | None = option(
         "Producers' sendLatencyFaultEnable (default: inferred from traffic).",

@@ -66,7 +66,7 @@ def check_output(request: ReportRequest) -> None:
             )
     if request.format is ReportFormat.csv and not to_folder and len(request.tables) != 1:
         raise usage_error("--format csv", "give -o FOLDER, or one table: --table NAME")
-    if request.output != "-" and path.parent and not path.parent.is_dir():
+    if request.output != "-" and not path.parent.is_dir():
         raise CommandError(f"{path.parent} is not a folder, so {path} cannot be written in it")
     if to_folder:
         try:
@@ -120,14 +120,16 @@ def write_report(
 
 
 def _write_text(output: Output, results: Sequence[ReportResult], request: ReportRequest) -> None:
-    if output.path is None:
-        terminal = terminal_of(sys.stdout, request.colour)
-        encoding = sys.stdout.encoding or "utf-8"
-    else:
-        terminal = Terminal(False, UNLIMITED, request.colour is When.always)
-        encoding = "utf-8"
-    text = "\n".join(report_lines(results, terminal, request.tables)) + "\n"
-    output.write(text.encode(encoding, "replace"))
+    encoding = sys.stdout.encoding if output.path is None else None
+    text = "\n".join(report_lines(results, output_terminal(request), request.tables)) + "\n"
+    output.write(text.encode(encoding or "utf-8", "replace"))
+
+
+def output_terminal(request: ReportRequest) -> Terminal:
+    """Return the terminal of the output; a file has no width, and colours only on request."""
+    if request.output == "-":
+        return terminal_of(sys.stdout, request.colour)
+    return Terminal(False, UNLIMITED, request.colour is When.always)
 
 
 def _encoded(form: ReportFormat, results: Sequence[ReportResult], about: About) -> Iterable[bytes]:

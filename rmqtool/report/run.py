@@ -11,8 +11,8 @@ import logging
 import re
 import shutil
 import sys
-from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Final
 from analytics.reports import REPORT_MODULES
 from dissectors.owned_folder import OwnedFolder
 from dissectors.quantities import counted
-from dissectors.where.fields import similar, suggestion
-from dissectors.where.filter import WhereError
+from dissectors.where.fields import exchange_fields, similar, suggestion
 
+from ..ui.common_options import where_test
 from ..ui.errors import print_note
 from ..ui.extras import CONNECT_LIBRARIES, REPORT_LIBRARIES, SPARK_LIBRARIES, are_installed, require
 from ..ui.figures import duration, size
@@ -56,25 +56,32 @@ def run_report(request: ReportRequest) -> ExitStatus:
         require("a report with Spark", "spark", *SPARK_LIBRARIES)
     else:
         require("a report", "report", *REPORT_LIBRARIES)
-    from analytics.errors import ReportError
-
     from .output import check_output, write_report
 
     _check_master(request)
     check_output(request)
-    try:
-        if not request.verbose:  # py4j logs interrupted calls with a traceback
-            logging.disable(logging.CRITICAL)
+    with report_errors(request):
         results, notes = results_of(request)
-    except ReportError as error:
-        raise CommandError(error.message, error.hint) from error
-    finally:
-        logging.disable(logging.NOTSET)
     written = write_report(request, results, notes)
     if not request.quiet:
         for line in [*written, *notes]:
             print_note(line)
     return ExitStatus.OK
+
+
+@contextmanager
+def report_errors(request: ReportRequest) -> Iterator[None]:
+    """Raise CommandError for a report that fails; show logs only if they are requested."""
+    from analytics.errors import ReportError
+
+    if not request.verbose:  # py4j logs interrupted calls with a traceback
+        logging.disable(logging.CRITICAL)
+    try:
+        yield
+    except ReportError as error:
+        raise CommandError(error.message, error.hint) from error
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def _check_master(request: ReportRequest) -> None:
@@ -86,15 +93,7 @@ def _check_master(request: ReportRequest) -> None:
 
 def check_where(request: ReportRequest) -> None:
     """Raise CommandError for an invalid filter."""
-    if not request.where.strip():
-        return
-    from dissectors.where.fields import exchange_fields
-    from dissectors.where.filter import compile_where
-
-    try:
-        compile_where(request.where, exchange_fields(), request.zone)
-    except WhereError as error:
-        raise CommandError(f"--where: {error.reason}", error.pointed(), ExitStatus.USAGE) from None
+    where_test("--where", request.where, exchange_fields, request.zone)
 
 
 def _check_name(request: ReportRequest) -> None:
@@ -264,7 +263,7 @@ def _is_by_spark(request: ReportRequest, inputs: Sequence[Input]) -> bool:
     """Return whether Spark computes the report; raise CommandError if it must but cannot."""
     from analytics.inputs.inputs import InputKind, is_elsewhere, is_for_spark
 
-    if any(item.kind is InputKind.cells for item in inputs):
+    if any(item.kind is InputKind.cells for item in inputs):  # few rows, which are only merged
         return False
     if request.engine is not EngineChoice.auto:
         remote = [item.name for item in inputs if is_elsewhere(item.name)]
@@ -302,6 +301,7 @@ def _reports(
         steps.at(stage, lambda: done.far(tasks()))
 
     steps.at("reading the input", tasks)
+    # With --split, the traffic from that time on is compared with the traffic before it.
     later = replace(request, since=request.split or request.since)
     tables = tables_of(later, reports, read, inputs)
     if request.cells is not None:

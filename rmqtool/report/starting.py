@@ -78,7 +78,7 @@ class Starting:
 
     def _abort(self) -> None:
         self._steps.at("ending")
-        if not self._start.is_done:
+        if not self._start.is_done:  # the thread then sees an error and ends
             self._launch.kill()
         if not self._start.wait(_MOST_FAIL):
             return

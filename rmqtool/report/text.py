@@ -97,6 +97,7 @@ def columns_of(table: ReportTable) -> list[LineColumn[Row]]:
     """Return the brief columns of a table, the most important first."""
     by_name = {column.name: column for column in table.columns}
     names = table.brief or tuple(by_name)
+    # Packet numbers lead back to the capture, so they are dropped last.
     ranked = [(0 if name == "packet" else rank, name) for rank, name in enumerate(names, 1)]
     return [_column(by_name[name], rank) for rank, name in ranked]
 

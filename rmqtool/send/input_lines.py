@@ -105,7 +105,7 @@ class LineReader:
         if not topic:
             raise _Wrong("has no topic, and none was given with -t")
         properties = {**default.properties, **_properties(members.get("properties"))}
-        level = _whole(members, "delay_level", 1, 18)
+        level = _whole(members, "delay_level", 1, 19)
         if level is not None:
             properties["DELAY"] = str(level)
         if (text := _text(members, "deliver_at")) is not None:
@@ -140,7 +140,7 @@ def _whole(members: dict[str, object], name: str, least: int, beyond: int) -> in
     value = members.get(name)
     if value is None:
         return None
-    if type(value) is not int or not least <= value < beyond + (name == "delay_level"):
+    if type(value) is not int or not least <= value < beyond:  # a bool is no number
         raise _Wrong(f"has a {name} that is not a whole number of {least} or more")
     return value
 

@@ -15,19 +15,20 @@ from time import time_ns
 from typing import Final
 
 from dissectors.remoting.sysflag import COMPRESSION_TYPES
-from replay.config import NAMESRV_VARIABLE, ProducerConfig, version_of_release
-from replay.errors import ConfigError, NameServerError
+from replay.config import ProducerConfig, version_of_release
+from replay.errors import ConfigError
 from replay.fault import GENERATIONS, FaultSettings
 from replay.message import Message, SendMode, TransactionState
 from replay.namespace import wrap_namespace
-from replay.plan.pace import Rate, duration_of, rate_of
+from replay.plan.pace import Rate, duration_of
 from replay.validators import why_not_message, why_not_topic, why_not_user_properties
 
 from ..ui import common_options as common
+from ..ui.common_options import ObjectFormat
 from ..ui.console import When
 from ..ui.declared import argument, declared, option
 from ..ui.errors import print_note
-from ..ui.option_names import MESSAGE, command_error
+from ..ui.option_names import MESSAGE
 from ..ui.option_values import about, one_of, time_option, usage_error
 from ..ui.status import CommandError, ExitStatus
 from . import targets
@@ -39,7 +40,6 @@ _STDIN: Final = "-"
 _PATIENCE: Final = 1.0
 """seconds without input after which the user is notified"""
 _OFF: Final = "off"
-NO_NAMESRV: Final = f"give -n HOST:PORT[;HOST:PORT], or set {NAMESRV_VARIABLE}"
 _TRANSACTION_STATES: Final = {state.name.lower(): state for state in TransactionState}
 
 
@@ -47,14 +47,6 @@ class InputForm(StrEnum):
     """The form of an input line."""
 
     lines = "lines"
-    jsonl = "jsonl"
-
-
-class SendFormat(StrEnum):
-    """The format of the result."""
-
-    table = "table"
-    json = "json"
     jsonl = "jsonl"
 
 
@@ -86,10 +78,6 @@ def _release_of(name: str, text: str) -> int:
         return version_of_release(text)
     except ConfigError as error:
         raise usage_error(name, f"{error.reason}; {error.hint}") from None
-
-
-def _rate_of(name: str, text: str | None) -> Rate | None:
-    return None if text is None else targets.value_of(name, rate_of, text)
 
 
 def _fault_of(name: str, text: str) -> FaultSettings | None:
@@ -144,12 +132,11 @@ class SendCommand:
     delay_level: int | None = option(
         "Delay level: 1 (1s) to 18 (2h).", _MESSAGE, min=1, max=18, metavar="1-18"
     )
-    deliver_at: int | None = option(
+    deliver_at: int | None = common.converted(
         "Deliver at a time or after a delay (+90s); brokers 5.0+.",
         _MESSAGE,
-        metavar="TIME|+DURATION",
-        typed=str | None,
-        read=lambda name, text: None if text is None else delivery_of(name, text),
+        "TIME|+DURATION",
+        lambda name, text: None if text is None else delivery_of(name, text),
     )
     """ms since the epoch"""
     order_key: str | None = option(
@@ -170,7 +157,7 @@ class SendCommand:
         read=partial(one_of, (*COMPRESSION_TYPES, _OFF)),
     )
     count: int = option("Send the same message N times.", _LOAD, 1, min=1, metavar="N")
-    rate: Rate | None = targets.rate(_LOAD, typed=str | None, read=_rate_of)
+    rate: Rate | None = targets.rate(_LOAD)
     in_flight: int | None = option(
         "Maximum sends in flight (default: 1 with --mode sync, otherwise 64).",
         _LOAD,
@@ -179,22 +166,13 @@ class SendCommand:
         metavar="N",
     )
     batch: int = option("Messages per request.", _LOAD, 1, min=1, metavar="N")
-    input: InputForm | None = option(
+    input: InputForm | None = common.converted(
         "Line format: a body, or a JSON object per message.",
         _LOAD,
-        metavar="lines|jsonl",
-        typed=str | None,
-        read=partial(one_of, InputForm),
+        "lines|jsonl",
+        partial(one_of, InputForm),
     )
-    mode: SendMode = option(
-        "Send mode.",
-        _SENDING,
-        "sync",
-        metavar="sync|async|oneway",
-        value=SendMode.SYNC,
-        typed=str,
-        read=partial(one_of, SendMode),
-    )
+    mode: SendMode = common.choice(SendMode, "Send mode.", _SENDING)
     timeout_ms: int = targets.timeout("Timeout of a send including retries.")
     retries: int = targets.RETRIES
     fault_strategy: FaultSettings | None = option(
@@ -231,14 +209,8 @@ class SendCommand:
         names="--vip/--no-vip",
     )
     trace: bool = option("Write message traces to the trace topic.", _SENDING, False)
-    format: SendFormat = option(
-        "Output format; json is one array.",
-        _RESULTS,
-        "table",
-        metavar="table|json|jsonl",
-        value=SendFormat.table,
-        typed=str,
-        read=partial(one_of, SendFormat),
+    format: ObjectFormat = common.choice(
+        ObjectFormat, "Output format; json is one array.", _RESULTS
     )
     verbose: bool = option("Show every attempt of every message.", _RESULTS, False)
     log: str | None = option(
@@ -358,6 +330,7 @@ def _body_of(command: SendCommand, config: ProducerConfig) -> bytes:
 def _check_message(command: SendCommand, message: Message, config: ProducerConfig) -> None:
     """Refuse an invalid message; of line defaults, check only what is set."""
     lines = command.source is not None
+    # Each line has a body and may have a topic: valid ones stand for them.
     checked = replace(message, topic=message.topic or "T", body=b"-") if lines else message
     problem, name = why_not_message(checked, config.max_message_size), None
     if problem is None:
@@ -371,27 +344,20 @@ def _check_message(command: SendCommand, message: Message, config: ProducerConfi
 
 def config_of(given: SendCommand) -> ProducerConfig:
     """Return the settings of the producer; raise CommandError if they are invalid."""
-    try:
-        config = ProducerConfig(
-            group=given.group,
-            namesrv=given.namesrv or "",
-            send_timeout_ms=given.timeout_ms,
-            retries=given.retries,
-            retries_async=given.retries,
-            fault=given.fault_strategy,
-            client_version=given.client,
-            serialize_type=given.header,
-            vip_channel=given.vip,
-            namespace=given.namespace,
-            credentials=targets.credentials_of_option(given.acl),
-            tls=targets.tls_of_options(given),
-            compress_over=1 << 40 if given.compress == _OFF else 4096,
-            compress_type="zlib" if given.compress == _OFF else given.compress,
-            trace=given.trace,
-        )
-        if not (config.namesrv or os.environ.get(NAMESRV_VARIABLE)):
-            raise CommandError("no NameServer given", NO_NAMESRV, ExitStatus.USAGE)
-        config.namesrv_addresses()  # refused before any file is opened
-    except (ConfigError, NameServerError) as error:
-        raise command_error(error, ExitStatus.USAGE) from None
-    return config
+    return targets.client_config(
+        given,
+        given.namesrv,
+        group=given.group,
+        send_timeout_ms=given.timeout_ms,
+        retries=given.retries,
+        retries_async=given.retries,
+        fault=given.fault_strategy,
+        client_version=given.client,
+        serialize_type=given.header,
+        vip_channel=given.vip,
+        namespace=given.namespace,
+        # off: no body is that long
+        compress_over=1 << 40 if given.compress == _OFF else 4096,
+        compress_type="zlib" if given.compress == _OFF else given.compress,
+        trace=given.trace,
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dissectors.remoting.code_names import response_name
@@ -85,16 +85,9 @@ def _number(row: AttemptRow) -> str:
     return f"{first}" if first == last else f"{first}-{last}"
 
 
-def _try(row: AttemptRow) -> str:
-    return "" if row.attempt is None else str(row.attempt.number)
-
-
-def _time(row: AttemptRow) -> str:
-    return "" if row.attempt is None else clock(row.attempt.begin)
-
-
-def _latency(row: AttemptRow) -> str:
-    return "-" if row.attempt is None else duration(row.attempt.latency_us)
+def _of_attempt(cell: Callable[[Attempt], str], absent: str) -> Callable[[AttemptRow], str]:
+    """Return a cell of the attempt, `absent` if the message was not tried."""
+    return lambda row: absent if row.attempt is None else cell(row.attempt)
 
 
 def _outcome(row: AttemptRow) -> str:
@@ -112,24 +105,12 @@ def _style(row: AttemptRow) -> str:
     return Style.GREEN if good else Style.RED
 
 
-def _broker(row: AttemptRow) -> str:
-    return "-" if row.attempt is None else one_line(row.attempt.queue.broker_name)
-
-
-def _queue(row: AttemptRow) -> str:
-    attempt = row.attempt
-    if attempt is None:
-        return "-"
+def _queue(attempt: Attempt) -> str:
     return str(attempt.queue.queue_id if attempt.queue_id is None else attempt.queue_id)
 
 
-def _offset(row: AttemptRow) -> str:
-    attempt = row.attempt
-    return "-" if attempt is None or attempt.queue_offset is None else str(attempt.queue_offset)
-
-
-def _why(row: AttemptRow) -> str:
-    return "" if row.attempt is None else one_line(row.attempt.why)
+def _offset(attempt: Attempt) -> str:
+    return "-" if attempt.queue_offset is None else str(attempt.queue_offset)
 
 
 def _note(row: AttemptRow) -> str:
@@ -141,27 +122,19 @@ def _note(row: AttemptRow) -> str:
     return cause_of(attempt.remark or attempt.error)
 
 
-def _address(row: AttemptRow) -> str:
-    return "" if row.attempt is None else one_line(row.attempt.address)
-
-
-def _key(row: AttemptRow) -> str:
-    return one_line(row.ended.unique_key)
-
-
 COLUMNS: tuple[LineColumn[AttemptRow], ...] = (
     LineColumn("MESSAGE", _number, 2, 7, 12, True),
-    LineColumn("TRY", _try, 2, 3, 3, True),
-    LineColumn("TIME", _time, 8, 12, 12),
-    LineColumn("LATENCY", _latency, 1, 7, 11, True),
+    LineColumn("TRY", _of_attempt(lambda a: str(a.number), ""), 2, 3, 3, True),
+    LineColumn("TIME", _of_attempt(lambda a: clock(a.begin), ""), 8, 12, 12),
+    LineColumn("LATENCY", _of_attempt(lambda a: duration(a.latency_us), "-"), 1, 7, 11, True),
     LineColumn("OUTCOME", _outcome, 1, 12, 24, style=_style),
-    LineColumn("BROKER", _broker, 2, 8, 24),
-    LineColumn("QUEUE", _queue, 3, 5, 5, True),
-    LineColumn("OFFSET", _offset, 6, 6, 12, True),
-    LineColumn("WHY", _why, 4, 16, 44),
+    LineColumn("BROKER", _of_attempt(lambda a: one_line(a.queue.broker_name), "-"), 2, 8, 24),
+    LineColumn("QUEUE", _of_attempt(_queue, "-"), 3, 5, 5, True),
+    LineColumn("OFFSET", _of_attempt(_offset, "-"), 6, 6, 12, True),
+    LineColumn("WHY", _of_attempt(lambda a: one_line(a.why), ""), 4, 16, 44),
     LineColumn("NOTE", _note, 4, 12, 80, wraps=True),
-    LineColumn("ADDRESS", _address, 9, 15, 24, keep_end=True),
-    LineColumn("UNIQ_KEY", _key, 9, 32, 56),
+    LineColumn("ADDRESS", _of_attempt(lambda a: one_line(a.address), ""), 9, 15, 24, keep_end=True),
+    LineColumn("UNIQ_KEY", lambda row: one_line(row.ended.unique_key), 9, 32, 56),
 )
 
 

@@ -30,6 +30,7 @@ from replay.sending.send import KeySelector
 from replay.wire_capture import WireCapture
 
 from ..decode.sinks import EncodedSink, LinesSink
+from ..ui.common_options import ObjectFormat
 from ..ui.console import terminal_of
 from ..ui.errors import print_note, said
 from ..ui.figures import count, duration, size
@@ -41,7 +42,7 @@ from ..ui.output import Output, naming, refuse_existing, refuse_inputs
 from ..ui.screen.progress import Far, Progress
 from ..ui.status import CommandError, ExitStatus
 from .input_lines import BadLine, LineReader, Outgoing
-from .options import SendCommand, SendFormat, config_of, message_of
+from .options import SendCommand, config_of, message_of
 from .result_lines import Ended, attempt_lines, is_good, json_of, rows_of
 from .summary import SendSummary, summary_lines
 from .targets import Question, agreement_of
@@ -117,6 +118,7 @@ MOST_SHOWN: Final = 20
 MOST_FAILED_SHOWN: Final = 100
 """further messages with a failed attempt that are shown; the summary counts all"""
 _LONGEST_LINE: Final = 8 << 20
+"""bytes of a line: more than the largest message, 4 MiB by default, has as base64"""
 
 _Item = Sequence[Outgoing]
 
@@ -126,7 +128,7 @@ def run_send(request: SendCommand) -> ExitStatus:
     config = config_of(request)
     message = message_of(request, config)
     agreement = agreement_of(request.yes, request.allow)
-    agreement.add(config.namesrv_addresses())
+    agreement.add(config.namesrv_addresses())  # the user has named them
     for option, target in (("--log", request.log), ("--capture", request.capture)):
         if target is not None:
             refuse_inputs(target, request.inputs, option)
@@ -136,6 +138,7 @@ def run_send(request: SendCommand) -> ExitStatus:
     capture = None
     if request.capture is not None:
         with about("--capture"):
+            # `WireCapture` creates its file, and never replaces one.
             if request.force and os.path.isfile(request.capture):
                 os.unlink(request.capture)
             capture = WireCapture(request.capture)
@@ -191,7 +194,7 @@ class _Run:
         self._capture = capture
         self._summary = SendSummary()
         self._stopped = False
-        output = rows_output("-", request.format is SendFormat.json)
+        output = rows_output("-", request.format is ObjectFormat.json)
         self._terminal = terminal_of(sys.stdout, request.colour)
         self._output = output
         self._lines = LinesSink(output, attempt_lines(self._terminal))
@@ -234,6 +237,7 @@ class _Run:
             reader = LineReader(request.input_form, pattern)
             number = _open(request.source)
             feed = LineFeed(number, lambda line: self._decoded(reader.read(line)), _LONGEST_LINE)
+        # A batch is one request, and so it has one topic and one queue.
         return BatchFeed(feed, request.batch, lambda one, two: _target(one) == _target(two))
 
     def weight(self, item: _Item) -> int:
@@ -288,7 +292,7 @@ class _Run:
             self._hopeless = True
             if self._stop is not None:
                 self._stop()  # nobody to ask: the same for the next message
-        if self._request.format is not SendFormat.table:
+        if self._request.format.is_json:
             self._objects.write([ended])
         elif self._is_shown(ended):
             self.clear()
@@ -320,7 +324,7 @@ class _Run:
     def finish(self, seconds: float) -> None:
         """Show the summary."""
         self.clear()
-        request, table = self._request, self._request.format is SendFormat.table
+        request, table = self._request, not self._request.format.is_json
         notes = [self._log.finish()] if self._log is not None else []
         if table:
             self._lines.idle()
@@ -354,7 +358,7 @@ class _Run:
 
     def status(self) -> ExitStatus:
         """Return the exit status."""
-        if self._stopped:
+        if self._stopped:  # even if sends failed before
             return ExitStatus.INTERRUPTED
         return ExitStatus.FAILURE if self._summary.failed else ExitStatus.OK
 
@@ -371,6 +375,7 @@ def _target(outgoing: Outgoing) -> tuple[str, str | None, int | None, str | None
 def _copies(pattern: Outgoing, wanted: int) -> Iterator[Outgoing]:
     message = pattern.message
     for number in range(1, wanted + 1):
+        # Sending sets properties, such as UNIQ_KEY, so that each message needs its own.
         copy = Message(
             message.topic,
             message.body,

@@ -27,7 +27,9 @@ from .result_lines import Ended, is_good, outcome_of
 _Row = TypeVar("_Row")
 PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9)
 _MOST_NAMED: Final = 10
+"""ids and hints that are shown"""
 _MOST_ERRORS: Final = 200
+"""kinds of failures that are kept apart; further ones are `others`"""
 _STEPS: Final = (0, *(first * 10**power for power in range(19) for first in (1, 2, 5)), 10**19)
 """bounds of the histogram bars in µs; a latency has at most 64 bits"""
 _UNKNOWN: Final = (AttemptOutcome.TIMEOUT, AttemptOutcome.LOST, AttemptOutcome.GARBAGE)
@@ -139,6 +141,7 @@ class SendSummary:
             self._add_attempt(attempt)
         if len(attempts) > 1:
             self.retried += number
+        # With a result, the last attempt succeeded, so that only earlier ones can be unknown.
         lost = any(a.outcome in _UNKNOWN for a in (attempts if result is None else attempts[:-1]))
         if ended.error is not None and ended.error.hint and len(self.hints) < _MOST_NAMED:
             self.hints[ended.error.hint] = None
@@ -183,7 +186,7 @@ class SendSummary:
     def _fail(self, code: int | None, name: str, example: str) -> None:
         failure = self.failures.get(name)
         if failure is None:
-            if len(self.failures) >= _MOST_ERRORS:
+            if len(self.failures) >= _MOST_ERRORS:  # a broker can invent codes
                 name, code, example = "others", None, ""
             failure = self.failures.setdefault(name, Failure(code, name, example))
         failure.count += 1

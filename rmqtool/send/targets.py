@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from dissectors.printable import printable
 from replay.acl import Credentials, CredentialsError, credentials_of, read_credentials
-from replay.config import TlsSettings
+from replay.config import NAMESRV_VARIABLE, ProducerConfig, TlsSettings
 from replay.consent import TypedLine
-from replay.plan.pace import PaceError, duration_of
+from replay.errors import ConfigError, NameServerError
+from replay.plan.pace import PaceError, duration_of, rate_of
 from replay.run.compare import ConditionError
 from replay.safety import WAY_OUT, Agreement, Guard, TargetRefused
 
+from ..ui.common_options import converted
 from ..ui.declared import option
+from ..ui.option_names import command_error
 from ..ui.option_values import about, usage_error
 from ..ui.screen.prompts import asked, typed
 from ..ui.status import CommandError, ExitStatus
@@ -42,17 +45,18 @@ def value_of(name: str, read: Callable[[str], _Value], text: str) -> _Value:
         raise usage_error(name, str(problem)) from None
 
 
+def read_by(read: Callable[[str], _Value]) -> Callable[[str, str | None], _Value | None]:
+    """Return a reader for an option that may be missing."""
+    return lambda name, text: None if text is None else value_of(name, read, text)
+
+
 # -- pace and timeout ---------------------------------------------------------------------------
 
 
-def rate(panel: str, **more: Any) -> Any:
+def rate(panel: str) -> Any:
     """Return the option `--rate`, in a help panel."""
-    return option(
-        "Messages per second; 100..5000/5m ramps up over 5 minutes.",
-        panel,
-        metavar="500/s|100..5000/5m",
-        **more,
-    )
+    text = "Messages per second; 100..5000/5m ramps up over 5 minutes."
+    return converted(text, panel, "500/s|100..5000/5m", read_by(rate_of))
 
 
 def timeout(text: str, panel: str = "Sending") -> Any:
@@ -86,6 +90,35 @@ ACL: Any = option(
     metavar="FILE|env",
 )
 RETRIES: Any = option("Maximum retries after the first attempt.", "Sending", 2, min=0, metavar="N")
+
+
+# -- settings of a client -----------------------------------------------------------------------
+
+
+def refuse_no_namesrv(namesrv: str | None) -> None:
+    """Raise CommandError if neither `namesrv` nor the environment names a NameServer."""
+    if not (namesrv or os.environ.get(NAMESRV_VARIABLE)):
+        hint = f"give -n HOST:PORT[;HOST:PORT], or set {NAMESRV_VARIABLE}"
+        raise CommandError("no NameServer given", hint, ExitStatus.USAGE)
+
+
+def client_config(given: ClientOptions, namesrv: str | None, **settings: Any) -> ProducerConfig:
+    """Return the settings of a client, with further ones by name; raise CommandError if invalid.
+
+    Files with keys and certificates are read or looked up, so that nothing else is opened before.
+    """
+    try:
+        config = ProducerConfig(
+            namesrv=namesrv or "",
+            credentials=credentials_of_option(given.acl),
+            tls=tls_of_options(given),
+            **settings,
+        )
+        refuse_no_namesrv(config.namesrv)
+        config.namesrv_addresses()  # refuses invalid addresses
+    except (ConfigError, NameServerError) as error:
+        raise command_error(error, ExitStatus.USAGE) from None
+    return config
 
 
 # -- credentials --------------------------------------------------------------------------------
@@ -126,6 +159,13 @@ class TlsOptions(Protocol):
     def tls_key(self) -> str | None: ...
 
 
+class ClientOptions(TlsOptions, Protocol):
+    """The options of a command that connects as a client."""
+
+    @property
+    def acl(self) -> str | None: ...
+
+
 TLS: Any = option(
     "Use TLS and verify server certificates with this CA.",
     "Target",
@@ -143,10 +183,8 @@ TLS_KEY: Any = option(
 )
 
 
-def tls_of_options(
-    given: TlsOptions, variables: Mapping[str, str] = os.environ
-) -> TlsSettings | None:
-    """Return the TLS settings; the key's password is one of `variables`.
+def tls_of_options(given: TlsOptions) -> TlsSettings | None:
+    """Return the TLS settings; the key's password is an environment variable.
 
     Raise CommandError for a missing file or contradicting options.
     """
@@ -176,7 +214,7 @@ def tls_of_options(
         server_name=name,
         cert_file=given.tls_cert,
         key_file=given.tls_key,
-        key_password=variables.get(KEY_PASSWORD_VARIABLE),
+        key_password=os.environ.get(KEY_PASSWORD_VARIABLE),
     )
 
 
@@ -214,17 +252,18 @@ def agreement_of(yes: bool, allow: Iterable[str] | None) -> Agreement:
 
 def can_ask() -> bool:
     """Return whether a user can answer."""
+    # The question is on standard error, as standard output may be a pipe.
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _not_agreed(addresses: Sequence[str], topic: str) -> str:
-    """Return the addresses to confirm; raise TargetRefused if nobody can be asked."""
+    """Return the sentence to confirm; raise TargetRefused if nobody can be asked."""
     shown = ", ".join(map(printable, addresses))
     source = f"the route of {printable(topic)}" if topic else "a route"
     what = f"{source} names {shown}, which is neither loopback nor allowed"
     if not can_ask():
         raise TargetRefused(f"{what}; {WAY_OUT}")
-    return what
+    return f"{what[0].upper()}{what[1:]}"
 
 
 def agree_to_read(guard: Guard, addresses: Iterable[str], topic: str) -> None:
@@ -232,8 +271,7 @@ def agree_to_read(guard: Guard, addresses: Iterable[str], topic: str) -> None:
     new = sorted({address for address in addresses if not guard.agreement.covers(address)})
     if not new:
         return
-    what = _not_agreed(new, topic)
-    text = f"{what[0].upper()}{what[1:]}"
+    text = _not_agreed(new, topic)
     if typed(TITLE, [text], "Connect to them? Type yes", sys.stdin, sys.stderr).strip() != "yes":
         raise TargetRefused("no broker was contacted: not confirmed")
     guard.agreement.add(new)
@@ -249,9 +287,9 @@ class Question:
 
     async def __call__(self, addresses: Sequence[str], topic: str) -> bool:
         """Return whether the user agrees; raise TargetRefused if nobody can be asked."""
-        what = _not_agreed(addresses, topic)
+        text = _not_agreed(addresses, topic)
         self._clear()
-        asked(TITLE, [f"{what[0].upper()}{what[1:]}"], "Send there? Type yes", sys.stderr)
+        asked(TITLE, [text], "Send there? Type yes", sys.stderr)
         return (await self._typed.read(sys.stdin)).strip().lower() == "yes"
 
     def end(self) -> None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dissectors.tcp.decompression import MOST_TIMES
-from dissectors.times import UTC_ZONE
+from dissectors.times import UTC_ZONE, Zone
 
 from .console import When
 from .declared import argument, option
-from .option_values import names_in, ports_of, size_option, time_option, zone_option
-from .status import CommandError
+from .option_values import names_in, one_of, ports_of, size_option, time_option, zone_option
+from .status import CommandError, ExitStatus
 
 if TYPE_CHECKING:
     from dissectors.broker_store.evidence import StoreEvidence
     from dissectors.remoting.bodies.custom import NamedDecoder
+    from dissectors.where.conditions import Test
+    from dissectors.where.fields import FieldSet
 
 _VIEW, _SELECT, _OUTPUT, _READ = "View", "Filters", "Output", "Input"
 
@@ -42,6 +45,41 @@ class RowFormat(StrEnum):
     def is_json(self) -> bool:
         """Whether rows are objects: one array of them, or one on each line."""
         return self in (RowFormat.json, RowFormat.jsonl)
+
+
+class ObjectFormat(StrEnum):
+    """The format of results that are text for people, or objects."""
+
+    table = "table"
+    json = "json"
+    jsonl = "jsonl"
+
+    @property
+    def is_json(self) -> bool:
+        """Whether results are objects: one array of them, or one on each line."""
+        return self is not ObjectFormat.table
+
+
+def choice(
+    kind: type[StrEnum], text: str, panel: str, default: StrEnum | None = None, **more: Any
+) -> Any:
+    """Declare an option whose value is a member of an enum, by default the first one."""
+    default = next(iter(kind)) if default is None else default
+    return option(
+        text,
+        panel,
+        default.value,
+        metavar="|".join(kind),
+        value=default,
+        typed=str,
+        read=partial(one_of, kind),
+        **more,
+    )
+
+
+def converted(text: str, panel: str, metavar: str, read: Callable[..., Any], **more: Any) -> Any:
+    """Declare an option whose text `read(name, text)` converts; None if it is not given."""
+    return option(text, panel, metavar=metavar, typed=str | None, read=read, **more)
 
 
 def _ports(_option: str, texts: list[str] | None) -> frozenset[int]:
@@ -108,27 +146,30 @@ def where(rows: str = "Show only rows that match", example: str = "latency > 50m
 WHERE = where()
 
 
+def where_test(
+    option: str, text: str, fields: Callable[[], FieldSet], zone: Zone = UTC_ZONE
+) -> Test | None:
+    """Return the filter of an option, None for an empty text; raise CommandError if invalid."""
+    if not text.strip():
+        return None
+    from dissectors.where.filter import WhereError, compile_where
+
+    try:
+        return compile_where(text, fields(), zone)
+    except WhereError as error:
+        raise CommandError(f"{option}: {error.reason}", error.pointed(), ExitStatus.USAGE) from None
+
+
 def _since(default_zone: str, needs: tuple[str, ...]) -> Any:
-    return option(
+    text = (
         "Start at this time: 2026-11-20T10:00:00, or 10:00 on the first day "
-        f"(default zone: {default_zone}).",
-        _SELECT,
-        metavar="TIME",
-        typed=str | None,
-        read=time_option,
-        needs=needs,
+        f"(default zone: {default_zone})."
     )
+    return converted(text, _SELECT, "TIME", time_option, needs=needs)
 
 
 def _until(needs: tuple[str, ...]) -> Any:
-    return option(
-        "Stop before this time.",
-        _SELECT,
-        metavar="TIME",
-        typed=str | None,
-        read=time_option,
-        needs=needs,
-    )
+    return converted("Stop before this time.", _SELECT, "TIME", time_option, needs=needs)
 
 
 SINCE, UNTIL = _since("--tz", ("zone",)), _until(("zone",))
@@ -139,14 +180,8 @@ SINCE_UTC, UNTIL_UTC = _since("UTC", ()), _until(())
 
 def columns(example: str = "time,latency,topic") -> Any:
     """Declare `--columns`."""
-    return option(
-        f"Show these columns, in this order, such as {example}.",
-        _OUTPUT,
-        metavar="NAMES",
-        value=(),
-        typed=str | None,
-        read=lambda _option, text: names_in(text),
-    )
+    text = f"Show these columns, in this order, such as {example}."
+    return converted(text, _OUTPUT, "NAMES", lambda _option, text: names_in(text), value=())
 
 
 COLUMNS = columns()
@@ -164,12 +199,11 @@ LIMIT = option("Stop after N rows.", _SELECT, min=0, metavar="N")
 OUTPUT = option("Output file.", _OUTPUT, "-", metavar="FILE|-")
 FORCE = option("Overwrite existing output.", _OUTPUT, False)
 """of all commands that write files"""
-MAX_OUTPUT = option(
+MAX_OUTPUT = converted(
     "Maximum decompressed body bytes (default: 128MiB plus 64 times the captured bytes).",
     _OUTPUT,
-    metavar="SIZE",
-    typed=str | None,
-    read=size_option,
+    "SIZE",
+    size_option,
 )
 PLUGINS = option(
     "Decode bodies with a plug-in, which executes code; repeatable.",
@@ -199,13 +233,8 @@ DECODE_AS = option(
     typed=list[str] | None,
     read=_ports,
 )
-TLS_KEYLOG = option(
-    "Decrypt TLS with this key log (default: $SSLKEYLOGFILE).",
-    _READ,
-    metavar="FILE",
-    value="",
-    typed=str | None,
-    read=_key_log,
+TLS_KEYLOG = converted(
+    "Decrypt TLS with this key log (default: $SSLKEYLOGFILE).", _READ, "FILE", _key_log, value=""
 )
 MAX_RATIO = option(
     "Stop decompressing above this ratio (checked after 128 MiB).",

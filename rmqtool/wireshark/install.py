@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -58,13 +57,13 @@ def run_wireshark(
     return ExitStatus.OK
 
 
-def plugin_folder(environment: Mapping[str, str] = os.environ) -> Path:
+def plugin_folder() -> Path:
     """Return the folder of the personal Lua plugins; it need not exist."""
     match = _FOLDER.search(_tshark_folders())
     if match is not None:
         return Path(match[1])
-    if sys.platform == "win32" and environment.get("APPDATA"):
-        return Path(environment["APPDATA"]) / "Wireshark" / "plugins"
+    if sys.platform == "win32" and os.environ.get("APPDATA"):
+        return Path(os.environ["APPDATA"]) / "Wireshark" / "plugins"
     return Path.home() / ".local" / "lib" / "wireshark" / "plugins"
 
 

@@ -294,7 +294,8 @@ def test_text_of_the_network_is_made_printable() -> None:
 
 def test_many_different_events_do_not_fill_the_memory() -> None:
     digest = EventDigest(False)
-    for number in range(30_000):
+    shown = 0
+    for number in range(30_000):  # those that are shown are kept, to count further equal ones
         event = SandboxEvent(number, EventKind.TOPIC, "broker-a", topic=f"T{number}")
-        list(digest.receive(event))
-    assert len(digest._seen) <= 10_000
+        shown += len(list(digest.receive(event)))
+    assert shown <= 10_000

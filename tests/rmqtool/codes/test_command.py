@@ -9,8 +9,8 @@ import pytest
 
 from rmqtool.codes.as_json import value_of
 from rmqtool.codes.catalog import catalog
-from rmqtool.codes.command import run_codes
 from rmqtool.codes.options import CodesFormat, CodesRequest, EntryKind
+from rmqtool.codes.run import run_codes
 from rmqtool.codes.search import find, query_of
 from rmqtool.codes.text import detail_lines, list_lines, releases_of
 from rmqtool.ui.console import UNLIMITED, Terminal, When

@@ -12,6 +12,7 @@ import pytest
 from dissectors.remoting.codes import RequestCode
 from replay import Message, Producer, ProducerConfig
 from replay.sandbox import SandboxOptions, SandboxThread, TopicSpec, sandbox_thread
+from tests.replay.sandbox.talk import Reply, Talk
 from tests.rmqtool.command import PROGRAM, ROOT, Result, rmqtool
 from tests.rmqtool.send.test_targets import cluster_at, own_address
 
@@ -144,14 +145,17 @@ def test_a_topic_is_an_argument_or_an_option(box: SandboxThread, command: str) -
     assert "no topic given; add TOPIC or -t TOPIC" in none.err
 
 
-def state_of(box: SandboxThread) -> list[object]:
-    """What the brokers have of groups and offsets."""
-    from replay.topic_reader import TopicReader
+def ask(address: str, code: int, fields: dict[str, str] | None = None) -> Reply:
+    with Talk(address) as talk:
+        return talk.ask(int(code), fields)
 
+
+def state_of(box: SandboxThread) -> list[bytes]:
+    """What the brokers have of groups and offsets."""
     codes = (RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, RequestCode.GET_ALL_CONSUMER_OFFSET)
-    with TopicReader(ProducerConfig(group="g", namesrv=box.namesrv)) as reader:
-        route = reader.route(TOPIC)
-        return [reader._per_broker(route, code, {}) for code in codes]
+    replies = [ask(address, code) for address in box.addresses.values() for code in codes]
+    assert all(reply.code == 0 and reply.body for reply in replies)
+    return [reply.body for reply in replies]
 
 
 def test_nothing_is_left_behind(box: SandboxThread) -> None:
@@ -218,18 +222,10 @@ def test_a_topic_as_json_and_as_a_table(box: SandboxThread) -> None:
 def test_the_lag_of_a_group(box: SandboxThread) -> None:
     from replay.topic_reader import TopicReader
 
+    fields = {"consumerGroup": "billing", "topic": TOPIC, "queueId": "1", "commitOffset": "4"}
+    assert ask(box.addresses["broker-a"], RequestCode.UPDATE_CONSUMER_OFFSET, fields).code == 0
     with TopicReader(ProducerConfig(group="g", namesrv=box.namesrv)) as reader:
         route = reader.route(TOPIC)
-        address = route.address_of("broker-a")
-        assert address is not None
-        fields = {
-            "consumerGroup": "billing",
-            "topic": TOPIC,
-            "queueId": "1",
-            "commitOffset": "4",
-        }
-        code = int(RequestCode.UPDATE_CONSUMER_OFFSET)
-        reader._all([reader._asked(address, code, fields)])
         most = {queue: of.most for queue, of in reader.offsets(TOPIC, route).items()}
     found = json.loads(rmqtool("topic", "-n", box.namesrv, TOPIC, "-T", "json").out)
     (group,) = found["groups"]

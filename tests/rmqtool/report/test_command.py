@@ -420,12 +420,11 @@ def test_a_table_for_files_is_shown_if_it_is_named() -> None:
 def test_what_ends_a_query(
     monkeypatch: pytest.MonkeyPatch, raised: Exception, status: int, says: str
 ) -> None:
-    from analytics.sql.local import LocalEngine
 
-    def statement(*_: object) -> str:
+    def translated(*_: object) -> str:
         raise raised
 
-    monkeypatch.setattr(LocalEngine, "_statement", statement)
+    monkeypatch.setattr("analytics.sql.local.for_duckdb", translated)
     done = rmqtool("report", "latency", SAMPLES / "fault-slow-5x.pcap", "-q")
     assert done.status == status
     assert says in done.err

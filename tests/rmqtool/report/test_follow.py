@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -77,6 +78,26 @@ def done_in(state: Path) -> set[str]:
 def written_in(state: Path) -> set[str]:
     """Return parts that are being written, or that a killed program left."""
     return {path.name for path in state.glob(".cells-*")}
+
+
+@contextmanager
+def interrupted_when(holds: Callable[[], bool]) -> Iterator[None]:
+    """Send this process the signal of Ctrl-C once a condition holds."""
+    ended = threading.Event()
+
+    def wait() -> None:
+        while not ended.wait(0.02):
+            if holds():
+                os.kill(os.getpid(), signal.SIGINT)
+                return
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        waiting.join()
 
 
 def is_writing(state: Path, had: int, left: set[str]) -> bool:
@@ -168,8 +189,6 @@ def test_what_cannot_be_read_is_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, logs: Sequence[Path]
 ) -> None:
     """Captures and logs are read, also where others arrive with them; parts become one."""
-    from rmqtool.report import follow
-
     folder, state = tmp_path / "in", tmp_path / "state"
     folder.mkdir()
     arrive(logs[0], folder)
@@ -177,15 +196,16 @@ def test_what_cannot_be_read_is_skipped(
     (folder / "notes.txt").write_text("nothing of ours")
     (folder / "damaged.parquet").write_bytes(b"PAR1 and no more")
     (folder / "copying.pcap.part").write_bytes(b"\xd4\xc3\xb2\xa1")
-    monkeypatch.setattr(follow, "_SETTLED", 0)
+    monkeypatch.setattr("rmqtool.report.follow.SETTLED", 0)
     monkeypatch.setattr("analytics.cells.MOST_PARTS", 2)
-    monkeypatch.setattr(follow, "_here", lambda batches, _: batches.take_all())
     page = tmp_path / "report.html"
     arguments = ("report", *REPORTS, "--follow", folder, "--cells", state, "-o", page)
-    done = rmqtool(*arguments)
+    names = {logs[0].name, "busy.pcap", "notes.txt", "damaged.parquet"}
+    with interrupted_when(lambda: done_in(state) >= names):
+        done = rmqtool(*arguments)
     assert done.status == 0, done.err
     manifest = read_manifest(state)
-    assert set(manifest.done) == {logs[0].name, "busy.pcap", "notes.txt", "damaged.parquet"}
+    assert set(manifest.done) == names
     assert manifest.skipped.keys() == {"notes.txt", "damaged.parquet"}
     assert "notes.txt is skipped: it is neither" in done.err
     assert len(manifest.parts) == 1
