@@ -24,7 +24,7 @@ from .cluster.route_cache import TOPIC_NOT_EXIST, RouteCache
 from .config import ProducerConfig
 from .errors import BrokerError, NameServerError, ResponseError, RouteError
 from .transport.blocking import BlockingNetwork
-from .wire.channel_pool import ChannelPool
+from .wire.channel import ChannelPool
 from .wire.connection import NEVER
 from .wire.network import MS, Timer
 from .wire.operation import Runner, RunningOperation

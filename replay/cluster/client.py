@@ -23,8 +23,7 @@ from dissectors.remoting.versions import V5_0_0
 from ..config import DEFAULT_INSTANCE, ProducerConfig
 from ..errors import ClientError, SendTimeoutError
 from ..namespace import wrap_namespace
-from ..wire.channel import Channel
-from ..wire.channel_pool import ChannelPool, OnChannelRequest
+from ..wire.channel import Channel, ChannelPool, OnChannelRequest
 from ..wire.connection import NEVER
 from ..wire.network import MS, Network, Timer
 from ..wire.operation import Runner

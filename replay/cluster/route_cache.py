@@ -19,7 +19,7 @@ from dissectors.remoting.codes import ResponseCode
 
 from ..config import ProducerConfig
 from ..errors import BrokerError, ClientError, NameServerError, RouteError, TransportError
-from ..wire.channel_pool import ChannelPool
+from ..wire.channel import ChannelPool
 from ..wire.network import MS
 from ..wire.request import PlainRequest, plain_request
 from ..wire.steps import Invoke, Join, Steps

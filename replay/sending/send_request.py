@@ -15,17 +15,16 @@ RocketMQSerializable, MessageDecoder.messageProperties2String.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
 from dissectors.foreign import integer_of
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.command import ONEWAY_FLAG, ROCKETMQ, RemotingCommand
-from dissectors.remoting.framing.layout import MAX_FRAME
+from dissectors.remoting.framing.layout import encode_frame
 from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, encode_header
 from dissectors.remoting.messages.batch import BatchItem, encode_batch
 from dissectors.remoting.messages.compression import DEFAULT_LEVEL, compress
@@ -41,28 +40,7 @@ from ..namespace import wrap_namespace
 from ..unique_id import UniqueIds
 
 _VARYING: Final = slice(5, 9)
-_PREFIX: Final = struct.Struct(">II")
 _encode_json: Final = msgspec.json.Encoder().encode
-
-
-class SentMessage(Protocol):
-    """The parts of a message that a template needs."""
-
-    @property
-    def sys_flag(self) -> int:
-        """Compression and transaction bits."""
-
-    @property
-    def flag(self) -> int:
-        """The application's flag."""
-
-    @property
-    def properties(self) -> str:
-        """Encoded properties."""
-
-    @property
-    def properties_json(self) -> str:
-        """Encoded properties, quoted as JSON."""
 
 
 class JsonTemplate:
@@ -84,7 +62,7 @@ class JsonTemplate:
         )
         self._end = f',"serializeTypeCurrentRPC":"JSON","version":{command.version}}}'
 
-    def header(self, message: SentMessage, born_ms: int, opaque: int) -> bytes:
+    def header(self, message: Prepared, born_ms: int, opaque: int) -> bytes:
         """Return the header of one request."""
         head, born, flag, properties, tail = self._parts
         return (
@@ -117,7 +95,7 @@ class BinaryTemplate:
         lengths = sum(len(key) + 4 for key in self._keys)
         self._length = len(self._head) + len(self._tail) + lengths
 
-    def header(self, message: SentMessage, born_ms: int, opaque: int) -> bytes:
+    def header(self, message: Prepared, born_ms: int, opaque: int) -> bytes:
         """Return the header of one request."""
         values = (
             b"%d" % message.sys_flag,
@@ -150,15 +128,6 @@ def _entry(name: str, text: str) -> bytes:
 def quoted(text: str) -> str:
     """Return a text quoted as JSON."""
     return _encode_json(text).decode()
-
-
-def frame_of(kind: int, header: bytes, body: bytes) -> bytes:
-    """Return a frame. Raises ValueError if it is over the frame limit."""
-    size = len(header)
-    total = 4 + size + len(body)
-    if total + 4 > MAX_FRAME:
-        raise ValueError(f"a frame of {total + 4} bytes: at most {MAX_FRAME} are accepted")
-    return b"".join((_PREFIX.pack(total, kind << 24 | size), header, body))
 
 
 SEND_MESSAGE: Final = int(RequestCode.SEND_MESSAGE)
@@ -414,13 +383,13 @@ class SendEncoder:
         template = self._templates.get(key)
         if template is None:
             template = self._template_of(request, key)
-        return frame_of(
-            self.type, template.header(prepared, request.born_ms, opaque), prepared.body
-        )
+        header = template.header(prepared, request.born_ms, opaque)
+        return encode_frame(self.type, header, prepared.body)
 
     def encode_fields(self, request: SendRequest, opaque: int) -> bytes:
         """Return the frame of a request, encoded from its ext fields."""
-        return frame_of(self.type, encode_header(request.command(opaque)), request.prepared.body)
+        header = encode_header(request.command(opaque))
+        return encode_frame(self.type, header, request.prepared.body)
 
     def fields_of(self, request: SendRequest) -> dict[str, str]:
         """Return the ext fields of a request, as Java's header class writes them."""

@@ -16,7 +16,7 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 from dissectors.endpoint import endpoint_of_socket, split_endpoint
 
@@ -34,20 +34,10 @@ _HIGH_WATER: Final = 1 << 20
 """bytes that wait to be sent, from which on a connection is not `writable`"""
 
 
-class Selecting(Protocol):
-    """The owner of the selector."""
-
-    selector: selectors.BaseSelector
-    dirty: list[SocketLink]
-    """links that were written to in this turn"""
-    guard: AddressGuard | None
-    """says why nothing may be sent to an address"""
-
-
 class SocketLink:
     """One connection, being opened or open."""
 
-    def __init__(self, network: Selecting, user: LinkUser) -> None:
+    def __init__(self, network: BlockingNetwork, user: LinkUser) -> None:
         self.local = ""
         self.peer = ""
         self.writable = True
@@ -353,6 +343,7 @@ class BlockingNetwork:
         self._tls = tls_context(tls) if tls is not None else None
         self.selector: selectors.BaseSelector = selectors.DefaultSelector()
         self.dirty: list[SocketLink] = []
+        """links that were written to in this turn"""
         self._timers: list[SocketTimer] = []
         self._soon: deque[Callable[[], None]] = deque()
         self._calling = False
@@ -403,18 +394,18 @@ class BlockingNetwork:
             if self._soon and not self._calling:
                 self._call_soon()
                 continue
-            now = self.now()
-            if until is not None and now >= until:
+            if until is not None and self.now() >= until:
                 return
-            wait = self._next_timer(until)
-            for key, events in self.selector.select(wait):
-                key.data.ready(events)
-            self._fire()
+            self._serve(self._next_timer(until))
         self._flush()
 
     def serve_ready(self) -> None:
         """Handle ready events without waiting."""
-        for key, events in self.selector.select(0):
+        self._serve(0)
+
+    def _serve(self, wait: float | None) -> None:
+        """Handle the events of at most `wait` seconds, and the timers that are due."""
+        for key, events in self.selector.select(wait):
             key.data.ready(events)
         self._fire()
 
