@@ -112,11 +112,7 @@ class TopicReader:
 
     def route(self, topic: str) -> ReadRoute:
         """Return the route of a topic. Raises NameServerError, RouteError."""
-
-        def asked() -> Steps[Invoke]:
-            return self._routes.ask(topic, self._deadline())
-
-        (invoke,) = self._all([asked()])
+        (invoke,) = self._all([self._routes.ask(topic, self._deadline())])
         if invoke.command is not None and invoke.command.code == TOPIC_NOT_EXIST:
             raise RouteError(
                 f"no NameServer has a route for topic {topic}", "check the name of the topic"
@@ -307,15 +303,10 @@ class TopicReader:
             self._watch(min(earliest, self._channels.watched))
 
 
-_PULL_CODES: Final = frozenset(
-    map(
-        int,
-        (
-            ResponseCode.SUCCESS,
-            ResponseCode.PULL_NOT_FOUND,
-            ResponseCode.PULL_RETRY_IMMEDIATELY,
-            ResponseCode.PULL_OFFSET_MOVED,
-        ),
+_PULL_CODES: Final[frozenset[int]] = frozenset(
+    (
+        *(ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND),
+        *(ResponseCode.PULL_RETRY_IMMEDIATELY, ResponseCode.PULL_OFFSET_MOVED),
     )
 )
 

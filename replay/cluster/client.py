@@ -33,9 +33,7 @@ from .route_cache import RouteCache
 
 HEART_BEAT: Final = int(RequestCode.HEART_BEAT)
 UNREGISTER_CLIENT: Final = int(RequestCode.UNREGISTER_CLIENT)
-TOPIC_NOT_EXIST: Final = int(ResponseCode.TOPIC_NOT_EXIST)
 NOT_SUPPORTED: Final = int(ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
-GO_AWAY: Final = int(ResponseCode.GO_AWAY)
 
 _FIRST_HEARTBEAT_MS: Final = 1000
 """delay before the first heartbeat to a new master, ms"""
@@ -189,7 +187,7 @@ class ClusterClient:
         if self._closed:
             return
         now = self.network.now()
-        self.offset = self.network.epoch() - now
+        self.offset = self.network.epoch() - now  # again, because the wall clock may be set
         self.channels.watched = NEVER
         earliest = now  # run again at once if a task below fails
         try:

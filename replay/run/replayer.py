@@ -21,6 +21,7 @@ from typing import Final
 
 from dissectors.endpoint import endpoint_of_socket, split_endpoint
 from dissectors.open_files import require_files
+from dissectors.times import SECOND
 
 from ..async_producer import AsyncProducer
 from ..captured.captured_send import SkipReason
@@ -33,6 +34,7 @@ from ..sending.attempt_record import record_of_attempt
 from ..transport.names import addresses_of
 from ..transport.problems import local_ip
 from ..unique_id import UniqueIds
+from ..wire.network import MS
 from .compare import captured_side
 from .journal_rows import Begin, JournalError, OutcomeEntry, Result, SkippedRow
 from .raw import RawSender
@@ -197,8 +199,6 @@ _LATE: Final = 100_000_000
 """ns after which a send counts as late"""
 _SWITCH_SECONDS: Final = 0.0005
 """the sources are read by a thread of their own: how long a send may wait for it"""
-_MS: Final = 1_000_000
-_SECOND: Final = 1_000_000_000
 
 
 def run_replay(
@@ -314,7 +314,7 @@ class _Replayer:
             await self._raw.close()
 
     def _now(self) -> int:
-        return int(self._loop.time() * _SECOND)
+        return int(self._loop.time() * SECOND)
 
     async def _tick(self) -> None:
         while True:
@@ -418,14 +418,13 @@ class _Replayer:
         if self._lanes.waiting >= max(_WAITING, 4 * self._run.in_flight):
             return False
         if self._lanes.bytes and self._lanes.bytes + step.size > self._bodies.most:
-            origin = step.captured.seen.origin
-            self._bodies.end(f"at packet {origin.packet} of {origin.capture}")
+            self._bodies.end(f"at packet {step.origin.packet} of {step.origin.capture}")
             return False
         return True
 
     async def _is_due(self, due: int) -> bool:
         """Wait for the due time of a step; return False if the run was stopped."""
-        wait = (self._start + due - self._now()) / _SECOND
+        wait = (self._start + due - self._now()) / SECOND
         if wait <= 0:
             return True
         try:
@@ -475,7 +474,7 @@ class _Replayer:
             step = place.step
             for message in step.messages:
                 if UNIQ_KEY not in message.properties:
-                    message.properties[UNIQ_KEY] = self._ids.next(time_ns() // _MS)
+                    message.properties[UNIQ_KEY] = self._ids.next(time_ns() // MS)
             again = self._is_again(step.number)
             journal.write(Begin(step.number, keys_of(step), again))
             begun.append((place, again))
@@ -518,7 +517,7 @@ class _Replayer:
         producer = self._producers[step.group]
         if isinstance(producer, ClientError):
             return Sent(None, producer, ())
-        return await self._resender.send(producer, step, time_ns() // _MS)
+        return await self._resender.send(producer, step, time_ns() // MS)
 
     def _check_hope(self, sent: Sent) -> None:
         """End the run if no NameServer responds and nothing was ever sent."""
