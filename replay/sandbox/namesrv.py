@@ -7,31 +7,23 @@ RocketMQ: RouteInfoManager, ClientRequestProcessor, DefaultRequestProcessor.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from dissectors.remoting.bodies.registry import decode_body, encode_body
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.fastjson.codec import encode_json
 from dissectors.remoting.versions import V4_9_4
 
 from .clients import NAME_LIMIT
-from .events import EventKind, SandboxEvent
+from .events import EventKind, Events
 from .injection.injector import Injector
 from .options import SandboxOptions
-from .request import (
-    BadRequest,
-    Handler,
-    ReceivedRequest,
-    settings_of,
-    settings_text,
-    topic_of,
-)
+from .request import BadRequest, ReceivedRequest, settings_of, settings_text
 from .room import BoundedTable, Room, room_of, weight_of
 from .server import Connection, HandlerResponse, Hub
+from .service import SandboxServer
 from .state import faq_of
 from .topics import WRITE, TopicConfig, TopicTable, topic_of_value
 
@@ -113,18 +105,14 @@ class Registered:
         return weight_of(self.cluster, self.name)
 
 
-class NameServer:
+class NameServer(SandboxServer):
     """Serves topic routes."""
-
-    name = NAME
 
     def __init__(
         self, options: SandboxOptions, hub: Hub, injector: Injector, now_ms: Callable[[], int]
     ) -> None:
+        super().__init__(hub, injector, Events(options.on_event, now_ms, NAME))
         self._options = options
-        self._hub = hub
-        self._injector = injector
-        self._now_ms = now_ms
         self._room = room_of(options.store_limit)
         self._brokers = BoundedTable[str, Registered](self._room, lambda _, broker: broker.size)
         self._values = BoundedTable[tuple[str, str], str](
@@ -132,9 +120,7 @@ class NameServer:
         )
         self._wiped: set[str] = set()
         self._config = _SETTINGS | (_SETTINGS_OF_5 if options.is_5 else {})
-        self.requests = 0
-        """requests that were served"""
-        self.handlers: dict[int, Handler] = {
+        self.handlers = {
             RequestCode.GET_ROUTEINFO_BY_TOPIC: self.route,
             RequestCode.GET_BROKER_CLUSTER_INFO: self.cluster,
             RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: self.all_topics,
@@ -157,27 +143,17 @@ class NameServer:
             RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: self.no_topics,
             RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: self.no_topics,
         }
-        """request code → what serves it"""
 
     def add(self, broker: Registered) -> None:
         """Add a broker."""
         self._brokers.put(broker.name, broker)
-
-    # -- connections ----------------------------------------------------------------------------
-
-    def opened(self, connection: Connection) -> bool:
-        """Return whether a client may connect; an injection may reject it."""
-        if not self._injector.admits(NAME, connection):
-            return False
-        self.tell(EventKind.CONNECTED, connection)
-        return True
 
     def closed(self, connection: Connection) -> None:
         """Handle a closed connection; unregister its broker, if it was one."""
         for broker in list(self._brokers.values()):
             if broker.connection is connection:
                 self._forget(broker)
-        self.tell(EventKind.DISCONNECTED, connection)
+        super().closed(connection)
 
     def _forget(self, broker: Registered) -> None:
         self._brokers.drop(broker.name)
@@ -185,69 +161,14 @@ class NameServer:
         broker.topics.empty()
         broker.addresses.empty()
 
-    def tell(self, kind: EventKind, connection: Connection | None = None, detail: str = "") -> None:
+    def note_success(self, request: ReceivedRequest, response: HandlerResponse) -> None:
         """Emit an event."""
-        if self._options.on_event is not None:
-            peer = connection.peer if connection is not None else ""
-            self._options.on_event(SandboxEvent(self._now_ms(), kind, NAME, peer, detail))
+        self._note(EventKind.REQUEST, request, response)
 
-    def drop_connections(self, chosen: Callable[[Connection], bool]) -> None:
-        """Reset the chosen connections to the NameServer."""
-        for connection in list(self._hub.connections):
-            if connection.service is self and chosen(connection):
-                connection.close(reset=True)
-
-    # -- requests -------------------------------------------------------------------------------
-
-    def serve(self, connection: Connection, command: RemotingCommand, body: bytes) -> None:
-        """Serve a request, unless an injection takes it."""
-        request = ReceivedRequest(connection, command, body)
-        self.requests += 1
-        if self._injector.is_active and self._injector.take(self, request):
-            return
-        self.execute(request)
-
-    def execute(self, request: ReceivedRequest) -> None:
-        """Serve a request as a healthy NameServer does."""
-        response = self._response_of(request)
-        request.respond(response)
-        self._note(EventKind.ANSWERED if response.code else EventKind.REQUEST, request, response)
-
-    def note_error(self, request: ReceivedRequest, response: HandlerResponse) -> None:
-        """Emit an event for an error response."""
-        self._note(EventKind.ANSWERED, request, response)
-
-    def _note(self, kind: EventKind, request: ReceivedRequest, response: HandlerResponse) -> None:
-        if self._options.on_event is not None:
-            self._options.on_event(
-                SandboxEvent(
-                    self._now_ms(),
-                    kind,
-                    NAME,
-                    request.connection.peer,
-                    response.remark or "",
-                    request.code,
-                    topic_of(request),
-                    1,
-                    response.code,
-                )
-            )
-
-    def _response_of(self, request: ReceivedRequest) -> HandlerResponse:
-        handler = self.handlers.get(request.code)
-        if handler is None:
-            remark = f" request type {request.code} not supported"
-            return HandlerResponse(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, None, b"", remark)
-        try:
-            return handler(request) or HandlerResponse()
-        except BadRequest as bad:
-            return bad.response
-        except ValueError as error:  # a response over the frame limit
-            return HandlerResponse(ResponseCode.SYSTEM_ERROR, None, b"", str(error))
-        except Exception as error:  # a bug must not end the NameServer's connections
-            detail = "".join(traceback.format_exception(error))
-            self.tell(EventKind.INTERNAL, request.connection, detail)
-            return HandlerResponse(ResponseCode.SYSTEM_ERROR, None, b"", type(error).__name__)
+    def _response_to(self, error: Exception, request: ReceivedRequest) -> HandlerResponse:
+        if isinstance(error, ValueError):  # a response over the frame limit
+            return HandlerResponse(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        return super()._response_to(error, request)
 
     # -- routes ---------------------------------------------------------------------------------
 

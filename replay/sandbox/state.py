@@ -16,7 +16,7 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.versions import V5_3_2
 
 from .clients import ClientTable
-from .events import EventKind, SandboxEvent
+from .events import EventKind, Events
 from .groups import GroupConfig, GroupTable
 from .long_polling import LongPolling
 from .offsets import LockTable, OffsetTable
@@ -64,6 +64,10 @@ class BrokerState:
         """limits and numbers shared with the other brokers"""
         self.now_ms = now_ms
         """the clock, ms since the epoch"""
+        self.events = Events(options.on_event, now_ms, name)
+        """what tells the user"""
+        self.tell = self.events.tell
+        """emits an event"""
         self.random = random_
         """random numbers"""
         self.route: Callable[[str], list[tuple[str, int]]] = lambda _: []
@@ -212,26 +216,3 @@ class BrokerState:
         self.holds.forget(connection)
         for group in self.clients.remove(connection)[1]:
             self.notify_group(group)
-
-    # -- events ---------------------------------------------------------------------------------
-
-    def tell(
-        self,
-        kind: EventKind,
-        connection: Connection | None = None,
-        detail: str = "",
-        *,
-        code: int | None = None,
-        topic: str = "",
-        count: int = 1,
-        response: int | None = None,
-    ) -> None:
-        """Emit an event."""
-        sink = self.options.on_event
-        if sink is not None:
-            peer = connection.peer if connection is not None else ""
-            sink(
-                SandboxEvent(
-                    self.now_ms(), kind, self.name, peer, detail, code, topic, count, response
-                )
-            )

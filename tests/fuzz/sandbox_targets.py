@@ -98,7 +98,7 @@ def codes() -> tuple[int, ...]:
     box = _Unheard(lambda event: None)
     _loop().run_until_complete(box.start())
     (broker,) = box.brokers.values()
-    served = {*broker._handlers, *cast(NameServer, box.services[-1]).handlers}
+    served = {*broker.handlers, *cast(NameServer, box.services[-1]).handlers}
     _loop().run_until_complete(box.close())
     return (*sorted(served), 9999)
 
