@@ -147,8 +147,8 @@ def _subscriptions(room: Room) -> BoundedTable[str, Subscription]:
 class ClientTable:
     """Producer and consumer groups of one broker."""
 
-    def __init__(self, room: Room | None = None) -> None:
-        self._room = room or Room()
+    def __init__(self, room: Room) -> None:
+        self._room = room
         self.producers: dict[str, BoundedTable[Connection, GroupMember]] = {}
         """group → members"""
         self.consumers: dict[str, ConsumerGroup] = {}

@@ -196,9 +196,9 @@ class NameServer(SandboxServer):
             "acceptStandardJsonOnly"
         )
         return HandlerResponse(
-            0,
-            None,
-            encode_body(RequestCode.GET_ROUTEINFO_BY_TOPIC, True, value, standard_json=standard),
+            body=encode_body(
+                RequestCode.GET_ROUTEINFO_BY_TOPIC, True, value, standard_json=standard
+            ),
         )
 
     def readable_queues(self, topic: str) -> list[tuple[str, int]]:
@@ -220,9 +220,7 @@ class NameServer(SandboxServer):
             },
             "clusterAddrTable": clusters,
         }
-        return HandlerResponse(
-            0, None, encode_body(RequestCode.GET_BROKER_CLUSTER_INFO, True, value)
-        )
+        return HandlerResponse(body=encode_body(RequestCode.GET_BROKER_CLUSTER_INFO, True, value))
 
     def all_topics(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 206: return the names of all topics."""
@@ -238,9 +236,7 @@ class NameServer(SandboxServer):
         names = {name for broker in self._listed() for name in (broker.cluster, broker.name)}
         first = next((broker.addresses[min(broker.addresses)] for broker in self._listed()), None)
         value = {"topicList": sorted(names)}
-        return HandlerResponse(
-            0, None, encode_json({**value, "brokerAddr": first} if first else value)
-        )
+        return HandlerResponse(body=encode_json({**value, "brokerAddr": first} if first else value))
 
     def _broker_data(self, broker: Registered) -> dict[str, object]:
         return {
@@ -290,7 +286,7 @@ class NameServer(SandboxServer):
             raise BadRequest(
                 f"No config item, Namespace: {namespace}", ResponseCode.QUERY_NOT_FOUND
             )
-        return HandlerResponse(0, None, encode_json({"table": table}))
+        return HandlerResponse(body=encode_json({"table": table}))
 
     def register(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 103: add a broker of another process, with its topics."""
@@ -359,7 +355,7 @@ class NameServer(SandboxServer):
 
     def config(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 319: return settings, one per line."""
-        return HandlerResponse(0, None, settings_text(self._config))
+        return HandlerResponse(body=settings_text(self._config))
 
     def change(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 318: change existing settings, without any effect here."""
@@ -395,7 +391,7 @@ def _queue_data(broker: Registered, config: TopicConfig) -> dict[str, object]:
 
 
 def _topic_list(names: Iterable[str]) -> HandlerResponse:
-    return HandlerResponse(0, None, encode_json({"topicList": sorted(names)}))
+    return HandlerResponse(body=encode_json({"topicList": sorted(names)}))
 
 
 def _registered_topics(request: ReceivedRequest, room: Room) -> TopicTable:

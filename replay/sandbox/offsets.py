@@ -24,8 +24,7 @@ def _weight(key: _Key, _: int) -> int:
 class OffsetTable:
     """The offset of each group in each queue."""
 
-    def __init__(self, room: Room | None = None) -> None:
-        room = room or Room()
+    def __init__(self, room: Room) -> None:
         self._offsets = BoundedTable[_Key, int](room, _weight)
         self.resets = BoundedTable[_Key, int](room, _weight)
         """offsets that an administrator set and that the next pull has to learn"""
@@ -87,9 +86,9 @@ class OffsetTable:
 class LockTable:
     """Queue locks of the clients of each group."""
 
-    def __init__(self, room: Room | None = None) -> None:
+    def __init__(self, room: Room) -> None:
         self._locks = BoundedTable[_Key, tuple[str, int]](
-            room or Room(), lambda key, owner: weight_of(key[0], key[1], owner[0])
+            room, lambda key, owner: weight_of(key[0], key[1], owner[0])
         )
 
     def lock(

@@ -21,6 +21,7 @@ from .groups import GroupConfig, GroupTable
 from .long_polling import LongPolling
 from .offsets import LockTable, OffsetTable
 from .options import SandboxOptions
+from .request import BadRequest
 from .room import room_of
 from .server import Connection, Hub
 from .store.memory import MessageStore, NewMessage
@@ -117,6 +118,29 @@ class BrokerState:
         state = {"stateVersion": 0} if self.options.is_5 else {}
         return {"counter": counter, **state, "timestamp": self.started_ms}
 
+    # -- checks of requests ---------------------------------------------------------------------
+
+    def topic_of_consumers(self, topic: str) -> TopicConfig:
+        """Return a topic that a consumer names; BadRequest if there is none."""
+        config = self.topics.get(topic)
+        if config is None:
+            raise BadRequest(
+                f"topic[{topic}] not exist, apply first please! {self.faq}",
+                ResponseCode.TOPIC_NOT_EXIST,
+            )
+        return config
+
+    def check_group(self, group: str) -> None:
+        """Raise BadRequest if a group may not consume."""
+        if not self.groups.of(group).consume_enable:
+            raise BadRequest(
+                f"subscription group no permission, {group}", ResponseCode.NO_PERMISSION
+            )
+
+    def queue_key(self, topic: str, queue_id: int) -> dict[str, object]:
+        """Return the members of a MessageQueue of this broker."""
+        return {"brokerName": self.name, "queueId": queue_id, "topic": topic}
+
     # -- messages -------------------------------------------------------------------------------
 
     def put(self, message: NewMessage) -> StoredRecord:
@@ -193,11 +217,11 @@ class BrokerState:
         if (code, response) in self.responses or len(self.responses) < _CODES_LIMIT:
             self.responses[(code, response)] += 1
 
-    def topic_of_retries(self, topic: str, queues: int = 1, perm: int = 6) -> TopicConfig:
+    def topic_of_retries(self, topic: str, queues: int = 1) -> TopicConfig:
         """Return a %RETRY%, %DLQ%, or system topic, created if missing."""
         config = self.topics.get(topic)
         if config is None:
-            config = TopicConfig(topic, queues, queues, perm)
+            config = TopicConfig(topic, queues, queues)
             self.put_topic(config)
         return config
 

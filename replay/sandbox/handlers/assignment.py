@@ -57,7 +57,7 @@ class AssignmentHandlers:
         for (topic, group), mode in self._modes.items():
             value = {"consumerGroup": group, "mode": mode, "popShareQueueNum": 0, "topic": topic}
             modes.setdefault(topic, {})[group] = value
-        return HandlerResponse(0, None, encode_json({"messageRequestModeMap": modes}))
+        return HandlerResponse(body=encode_json({"messageRequestModeMap": modes}))
 
     def assignment(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 400: return the queues assigned to a client, and the mode."""
@@ -83,7 +83,7 @@ class AssignmentHandlers:
             }
             for broker, queue_id in mine
         ]
-        return HandlerResponse(0, None, encode_json({"messageQueueAssignments": assignments}))
+        return HandlerResponse(body=encode_json({"messageQueueAssignments": assignments}))
 
 
 def _share(

@@ -95,7 +95,7 @@ class BrokerHandlers:
             "timerEnqueueTps": "0.0",
             "timerDequeueTps": "0.0",
         }
-        return HandlerResponse(0, None, encode_json({"table": dict(sorted(table.items()))}))
+        return HandlerResponse(body=encode_json({"table": dict(sorted(table.items()))}))
 
     def config(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 26: return settings, one per line."""
@@ -138,7 +138,7 @@ class BrokerHandlers:
             "brokerName": self._state.name,
             "cluster": self._state.options.cluster,
         }
-        return HandlerResponse(0, None, encode_json({"brokerMemberGroup": group}))
+        return HandlerResponse(body=encode_json({"brokerMemberGroup": group}))
 
     def stats(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 315: return no figures by time, as the sandbox keeps none."""
@@ -148,7 +148,7 @@ class BrokerHandlers:
     def delay_offsets(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 45: return the offsets of delay levels, of which the sandbox keeps none."""
         version = {"dataVersion": self._state.data_version(0)} if self._state.options.is_5 else {}
-        return HandlerResponse(0, None, encode_json({**version, "offsetTable": {}}))
+        return HandlerResponse(body=encode_json({**version, "offsetTable": {}}))
 
     def ha_status(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 907: describe a master without slaves, as every broker of a sandbox is."""
@@ -162,7 +162,7 @@ class BrokerHandlers:
             "master": True,
             "masterCommitLogMaxOffset": self._state.store.end_offset,
         }
-        return HandlerResponse(0, None, encode_json(value))
+        return HandlerResponse(body=encode_json(value))
 
     def epochs(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 1007: reject it, as a broker without a controller does."""
@@ -177,7 +177,7 @@ class BrokerHandlers:
             "globalColdReadThreshold": 100 * 1024 * 1024,
             "globalAcc": 0,
         }
-        return HandlerResponse(0, None, encode_json(value))
+        return HandlerResponse(body=encode_json(value))
 
     def users(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 3001 to 3005: reject them, as a broker without authentication does."""

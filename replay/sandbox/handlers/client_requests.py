@@ -155,7 +155,7 @@ class ClientHandlers:
         ids = group.client_ids() if group is not None else []
         if not ids:
             raise BadRequest(f"no consumer for this group, {name}")
-        return HandlerResponse(0, None, encode_json({"consumerIdList": ids}))
+        return HandlerResponse(body=encode_json({"consumerIdList": ids}))
 
     def check(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 46: check whether a subscription is supported; SQL92 is not."""
@@ -180,11 +180,8 @@ class ClientHandlers:
             queues_of(value.get("mqSet")),
             self._state.now_ms(),
         )
-        queues = [
-            {"brokerName": self._state.name, "queueId": queue_id, "topic": topic}
-            for topic, queue_id in got
-        ]
-        return HandlerResponse(0, None, encode_json({"lockOKMQSet": queues}))
+        queues = [self._state.queue_key(*queue) for queue in got]
+        return HandlerResponse(body=encode_json({"lockOKMQSet": queues}))
 
     def unlock(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 42: unlock queues of a client."""

@@ -102,7 +102,7 @@ class GroupHandlers:
             raise BadRequest(
                 f"No group in this broker: {name}", ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
             )
-        return HandlerResponse(0, None, encode_json(config.value()))
+        return HandlerResponse(body=encode_json(config.value()))
 
     def delete(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 207: remove a group, and its offsets if requested."""
@@ -124,7 +124,7 @@ class GroupHandlers:
                 topic: subscription.value() for topic, subscription in group.subscriptions.items()
             },
         }
-        return HandlerResponse(0, None, encode_json(value))
+        return HandlerResponse(body=encode_json(value))
 
     def _online(self, name: str) -> ConsumerGroup:
         group = self._state.clients.consumers.get(name)
@@ -141,7 +141,7 @@ class GroupHandlers:
         if not members:
             raise BadRequest(f"the producer group[{name}] not exist")
         value = {"connectionSet": [client.value() for client in members.values()]}
-        return HandlerResponse(0, None, encode_json(value))
+        return HandlerResponse(body=encode_json(value))
 
     def all_producers(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 328: return the clients of all producer groups."""
@@ -158,7 +158,7 @@ class GroupHandlers:
             ]
             for group, members in self._state.clients.producers.items()
         }
-        return HandlerResponse(0, None, encode_json({"data": data}))
+        return HandlerResponse(body=encode_json({"data": data}))
 
     # -- progress -------------------------------------------------------------------------------
 
@@ -170,7 +170,7 @@ class GroupHandlers:
         self._check_rows(topics)
         table = [row for topic in topics for row in self._progress_in(group, topic)]
         value = {"consumeTps": 0.0, "offsetTable": table}
-        return HandlerResponse(0, None, encode_body(RequestCode.GET_CONSUME_STATS, True, value))
+        return HandlerResponse(body=encode_body(RequestCode.GET_CONSUME_STATS, True, value))
 
     def _check_rows(self, topics: Iterable[str]) -> None:
         """Raise BadRequest for so many queues that the response exceeds the frame limit."""
@@ -185,7 +185,7 @@ class GroupHandlers:
             offset = self._state.offsets.get(group, topic, queue_id) or 0
             last = queue.at(offset - 1)
             yield {
-                "key": self._queue_key(topic, queue_id),
+                "key": self._state.queue_key(topic, queue_id),
                 "value": {
                     "brokerOffset": queue.max_offset,
                     "consumerOffset": offset,
@@ -220,18 +220,12 @@ class GroupHandlers:
             "totalDiff": behind,
             **({"totalInflightDiff": 0} if state.options.is_5 else {}),
         }
-        return HandlerResponse(
-            0, None, encode_body(RequestCode.GET_BROKER_CONSUME_STATS, True, value)
-        )
+        return HandlerResponse(body=encode_body(RequestCode.GET_BROKER_CONSUME_STATS, True, value))
 
     def time_spans(self, request: ReceivedRequest) -> HandlerResponse:
-        """Handle 303: return store times of the messages of a topic, and of the last consumed
-        ones.
-        """
+        """Handle 303: return store times of the messages of a topic, and of the consumed ones."""
         group, topic = request.text("group"), request.text("topic")
-        config = self._state.topics.get(topic)
-        if config is None:
-            raise BadRequest(f"topic[{topic}] not exist", ResponseCode.TOPIC_NOT_EXIST)
+        config = self._topic(topic)
         now = self._state.now_ms()
         spans = []
         for queue_id in range(config.write_queues):
@@ -242,17 +236,20 @@ class GroupHandlers:
             waits = queue.max_offset > offset
             span: dict[str, object] = {
                 "delayTime": now - _stored_ms(queue, offset) if waits else 0,
-                "messageQueue": self._queue_key(topic, queue_id),
+                "messageQueue": self._state.queue_key(topic, queue_id),
             }
             last = _stored_ms(queue, queue.max_offset - 1)
             times = {"consumeTimeStamp": consumed, "maxTimeStamp": last, "minTimeStamp": begin}
             for name, at_ms in times.items():
                 span |= {name: at_ms, f"{name}Str": _time_text(at_ms)}
             spans.append(span)
-        return HandlerResponse(0, None, encode_json({"consumeTimeSpanSet": spans}))
+        return HandlerResponse(body=encode_json({"consumeTimeSpanSet": spans}))
 
-    def _queue_key(self, topic: str, queue_id: int) -> dict[str, object]:
-        return {"brokerName": self._state.name, "queueId": queue_id, "topic": topic}
+    def _topic(self, topic: str) -> TopicConfig:
+        config = self._state.topics.get(topic)
+        if config is None:
+            raise BadRequest(f"topic[{topic}] not exist", ResponseCode.TOPIC_NOT_EXIST)
+        return config
 
     def _topics_of(self, group: str) -> list[str]:
         """Return the topics of a group: subscribed ones, and those with offsets."""
@@ -261,13 +258,9 @@ class GroupHandlers:
         return sorted(wanted | set(self._state.offsets.topics_of(group)))
 
     def reset(self, request: ReceivedRequest) -> HandlerResponse:
-        """Handle 222: reset a group's offsets to a time; clients learn it at their next pull
-        (5.x).
-        """
+        """Handle 222: reset a group's offsets to a time."""
         group, topic = request.text("group"), request.text("topic")
-        config = self._state.topics.get(topic)
-        if config is None:
-            raise BadRequest(f"topic[{topic}] not exist", ResponseCode.TOPIC_NOT_EXIST)
+        config = self._topic(topic)
         time_ms = request.number("timestamp")
         if not self._state.options.is_5 and not self._is_known(group, config):
             raise BadRequest(f"THe consumer group <{group}> not exist")
@@ -278,13 +271,13 @@ class GroupHandlers:
             kept = self._state.put_offset(group, topic, queue_id, offset)
             if kept and self._state.options.is_5:
                 self._state.offsets.resets.put((group, topic, queue_id), offset)
-            table.append({"key": self._queue_key(topic, queue_id), "value": offset})
+            table.append({"key": self._state.queue_key(topic, queue_id), "value": offset})
         body = encode_body(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, True, {"offsetTable": table})
-        if self._state.options.is_5:
+        if self._state.options.is_5:  # clients learn it at their next pull, and from 4.x at once
             self._state.holds.wake(topic)
         else:
             self._notify_members(group, topic, time_ms, body)
-        return HandlerResponse(0, None, body)
+        return HandlerResponse(body=body)
 
     def _is_known(self, group: str, config: TopicConfig) -> bool:
         """Return whether a group has an offset in every queue: 4.x resets only such groups."""
@@ -311,13 +304,13 @@ class GroupHandlers:
             if topic in group.subscriptions
         }
         groups = sorted(online | set(self._state.offsets.groups_of(topic)))
-        return HandlerResponse(0, None, encode_json({"groupList": groups}))
+        return HandlerResponse(body=encode_json({"groupList": groups}))
 
     def topics_of_group(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 343: return topics that a group has offsets in."""
         topics = self._state.offsets.topics_of(request.text("group"))
         value = {"brokerAddr": self._state.address, "topicList": topics}
-        return HandlerResponse(0, None, encode_json(value))
+        return HandlerResponse(body=encode_json(value))
 
     def subscription(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 345: return a group's subscription to a topic."""
@@ -327,7 +320,7 @@ class GroupHandlers:
         value: dict[str, object] = {"group": group, "topic": topic}
         if subscription is not None:
             value["subscriptionData"] = subscription.value()
-        return HandlerResponse(0, None, encode_json(value))
+        return HandlerResponse(body=encode_json(value))
 
     def all_offsets(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 43: return every offset."""
@@ -335,9 +328,7 @@ class GroupHandlers:
             "dataVersion": self._state.data_version(0),
             "offsetTable": self._state.offsets.table(),
         }
-        return HandlerResponse(
-            0, None, encode_body(RequestCode.GET_ALL_CONSUMER_OFFSET, True, value)
-        )
+        return HandlerResponse(body=encode_body(RequestCode.GET_ALL_CONSUMER_OFFSET, True, value))
 
     # -- asking clients -------------------------------------------------------------------------
 
@@ -363,15 +354,11 @@ class GroupHandlers:
         client_id = request.text("clientId")
         target = self._member(self._online(request.text("consumerGroup")), client_id)
 
-        def answered(response: RemotingCommand | None, body: bytes) -> None:
-            if response is None:
-                request.respond(
-                    HandlerResponse(ResponseCode.SYSTEM_ERROR, None, b"", f"{client_id} is gone")
-                )
-            else:
-                request.respond(
-                    HandlerResponse(response.code, response.ext_fields, body, response.remark)
-                )
+        def answered(answer: RemotingCommand | None, body: bytes) -> None:
+            response = HandlerResponse(ResponseCode.SYSTEM_ERROR, remark=f"{client_id} is gone")
+            if answer is not None:
+                response = HandlerResponse(answer.code, answer.ext_fields, body, answer.remark)
+            request.respond(response)
 
         if not target.ask(request.code, fields, body, answered):
             raise BadRequest(f"{client_id} cannot be asked")

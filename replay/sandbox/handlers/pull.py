@@ -176,16 +176,8 @@ class PullHandlers:
                 f"the broker[{host_of(state.address)}] pulling message is forbidden",
                 ResponseCode.NO_PERMISSION,
             )
-        if not state.groups.of(group).consume_enable:
-            raise BadRequest(
-                f"subscription group no permission, {group}", ResponseCode.NO_PERMISSION
-            )
-        config = state.topics.get(topic)
-        if config is None:
-            raise BadRequest(
-                f"topic[{topic}] not exist, apply first please! {state.faq}",
-                ResponseCode.TOPIC_NOT_EXIST,
-            )
+        state.check_group(group)
+        config = state.topic_of_consumers(topic)
         if not config.perm & READ:
             raise BadRequest(
                 f"the topic[{topic}] pulling message is forbidden",

@@ -42,7 +42,7 @@ class QueryHandlers:
         record = self._state.store.at(offset)
         if record is None:
             raise BadRequest(f"can not find message by the offset, {offset}")
-        return HandlerResponse(0, None, record.data)
+        return HandlerResponse(body=record.data)
 
     def query(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 12: return messages with a key or UNIQ_KEY."""
@@ -84,9 +84,7 @@ class QueryHandlers:
             if wanted is not None:
                 value["subscriptionData"] = wanted.value()
         if not queue.min_offset <= index < queue.max_offset:
-            return HandlerResponse(
-                0, None, b"", f"Index {index} of {queue_id}@{topic} is not exist!"
-            )
+            return HandlerResponse(remark=f"Index {index} of {queue_id}@{topic} is not exist!")
         value["queueData"] = [
             {
                 "eval": False,
@@ -96,4 +94,4 @@ class QueryHandlers:
             }
             for record in islice(queue.since(index), max(0, min(count, _MOST_ENTRIES)))
         ]
-        return HandlerResponse(0, None, encode_body(RequestCode.QUERY_CONSUME_QUEUE, True, value))
+        return HandlerResponse(body=encode_body(RequestCode.QUERY_CONSUME_QUEUE, True, value))

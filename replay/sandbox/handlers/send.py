@@ -19,7 +19,7 @@ from ...unique_id import UniqueIds
 from ..request import BadRequest, Handler, ReceivedRequest
 from ..server import HandlerResponse
 from ..state import BrokerState
-from ..store.memory import NewMessage, offset_id
+from ..store.memory import NewMessage
 from .send_rules import SendHeader, SendRules, send_header
 from .transaction import HalfMessages
 
@@ -123,5 +123,5 @@ class SendHandlers:
                 raise self._rules.illegal() from None
         self._rules.count(request, header.topic, len(records))
         response = self._rules.stored(records[0], queue_id, {}, header.topic)
-        ids = ",".join(offset_id(self._state.store.store_host, r.physical_offset) for r in records)
+        ids = ",".join(map(self._state.store.offset_id, records))
         return response._replace(fields={**(response.fields or {}), "msgId": ids})

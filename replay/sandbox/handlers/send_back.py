@@ -15,7 +15,7 @@ from ..groups import GroupConfig
 from ..request import BadRequest, Handler, ReceivedRequest
 from ..server import HandlerResponse
 from ..state import BrokerState
-from ..store.memory import NewMessage, offset_id
+from ..store.memory import NewMessage
 from ..store.shelf import StoredRecord
 from ..topics import TopicConfig
 from .schedule import Schedule
@@ -72,7 +72,7 @@ class SendBackHandlers:
         most = request.number("maxReconsumeTimes", config.retry_max)
         properties = dict(stored.properties)
         properties.setdefault("RETRY_TOPIC", stored.topic)
-        origin = offset_id(self._state.store.store_host, record.physical_offset)
+        origin = self._state.store.offset_id(record)
         properties.setdefault("ORIGIN_MESSAGE_ID", origin)
         queue_id = self._state.random.randrange(max(1, retry.write_queues))
         message = NewMessage.again(stored, retry.name, queue_id, properties)
@@ -92,7 +92,7 @@ class SendBackHandlers:
         problem = self._transactions.end(
             request.number("commitLogOffset"), outcome, request.text("producerGroup")
         )
-        return HandlerResponse() if problem is None else HandlerResponse(1, None, b"", problem)
+        return HandlerResponse() if problem is None else HandlerResponse(1, remark=problem)
 
     def recall(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 370: recall a timer message."""

@@ -20,15 +20,14 @@ from ..events import EventKind
 from ..request import BadRequest, Handler, ReceivedRequest, number_of
 from ..server import HandlerResponse
 from ..state import BrokerState
-from ..store.memory import NewMessage, offset_id
+from ..store.memory import NewMessage
 from ..store.shelf import StoredRecord
 from ..topics import WRITE, TopicConfig, why_no_name
-from .schedule import Schedule
+from .schedule import TIMER_UNITS, Schedule
 
 _REQUIRED: Final = V1[: V1.index(V1.properties)]
 """fields without which a broker refuses a send, by their long names"""
 _PROPERTIES_LIMIT: Final = 32_767
-_TIMER_NAMES: Final = frozenset({"TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"})
 
 
 class SendHeader(NamedTuple):
@@ -189,7 +188,7 @@ class SendRules:
     ) -> HandlerResponse:
         """Return the response to a send that was stored."""
         fields = {
-            "msgId": offset_id(self._state.store.store_host, record.physical_offset),
+            "msgId": self._state.store.offset_id(record),
             "queueId": str(queue_id),
             "queueOffset": str(record.queue_offset),
             **_REGION_FIELDS,
@@ -197,7 +196,7 @@ class SendRules:
         unique_key = properties.get("UNIQ_KEY")
         if unique_key is not None and self._state.options.is_5:
             fields["transactionId"] = unique_key
-            if not _TIMER_NAMES.isdisjoint(properties):
+            if not TIMER_UNITS.keys().isdisjoint(properties):
                 out = integer_of(record.message().properties.get("TIMER_OUT_MS", "")) or 0
                 handle = RecallHandle("v1", topic, self._state.name, out, unique_key)
                 fields["recallHandle"] = encode_recall_handle(handle)

@@ -82,7 +82,7 @@ class TopicHandlers:
             "topicConfigTable": table,
         }
         if not is_5:
-            return HandlerResponse(0, None, encode_json(value))
+            return HandlerResponse(body=encode_json(value))
         value["mappingDataVersion"] = self._state.data_version(0)
         value["topicQueueMappingDetailMap"] = value["topicQueueMappingInfoMap"] = {}
         return HandlerResponse(0, {"totalTopicNum": str(len(table))}, encode_json(value))
@@ -90,7 +90,7 @@ class TopicHandlers:
     def config(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 351: return one topic."""
         config = self._topic(request, "No topic in this broker. topic: {}")
-        return HandlerResponse(0, None, encode_json(config.value()))
+        return HandlerResponse(body=encode_json(config.value()))
 
     def stats(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 202: return offsets and times of the queues of a topic."""
@@ -101,11 +101,7 @@ class TopicHandlers:
             last = queue.at(queue.max_offset - 1)
             table.append(
                 {
-                    "key": {
-                        "brokerName": self._state.name,
-                        "queueId": queue_id,
-                        "topic": config.name,
-                    },
+                    "key": self._state.queue_key(config.name, queue_id),
                     "value": {
                         "lastUpdateTimestamp": last.store_ms if last is not None else 0,
                         "maxOffset": queue.max_offset,
@@ -116,7 +112,7 @@ class TopicHandlers:
         value: dict[str, object] = {"offsetTable": table}
         if self._state.options.is_5:
             value["topicPutTps"] = 0.0
-        return HandlerResponse(0, None, encode_body(RequestCode.GET_TOPIC_STATS_INFO, True, value))
+        return HandlerResponse(body=encode_body(RequestCode.GET_TOPIC_STATS_INFO, True, value))
 
     def delete(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 215: remove a topic and its queues."""
@@ -128,7 +124,7 @@ class TopicHandlers:
 
     def system_topics(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 305: return RocketMQ's own topics."""
-        return HandlerResponse(0, None, encode_json({"topicList": sorted(OWN_TOPICS)}))
+        return HandlerResponse(body=encode_json({"topicList": sorted(OWN_TOPICS)}))
 
     def _topic(self, request: ReceivedRequest, remark: str) -> TopicConfig:
         topic = request.text("topic")

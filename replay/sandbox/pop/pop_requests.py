@@ -161,15 +161,15 @@ class PopHandlers:
             return response
         remaining = wanted.deadline_ms - self._state.now_ms()
         if remaining <= 0:
-            return HandlerResponse(ResponseCode.POLLING_TIMEOUT, None, b"", "NOT_POLLING")
+            return HandlerResponse(ResponseCode.POLLING_TIMEOUT, remark="NOT_POLLING")
 
         def resume() -> None:
-            late = HandlerResponse(ResponseCode.POLLING_TIMEOUT, None, b"", "POLLING_TIMEOUT")
+            late = HandlerResponse(ResponseCode.POLLING_TIMEOUT, remark="POLLING_TIMEOUT")
             request.respond(self._take(wanted) or late)
 
         if self._hold(request, wanted.topic, resume, wanted.subscription, remaining):
             return None
-        return HandlerResponse(ResponseCode.POLLING_FULL, None, b"", "POLLING_FULL")
+        return HandlerResponse(ResponseCode.POLLING_FULL, remark="POLLING_FULL")
 
     def _wanted(self, request: ReceivedRequest) -> _Pop:
         group, topic = request.text("consumerGroup"), request.text("topic")
@@ -214,16 +214,8 @@ class PopHandlers:
     def _readable(self, group: str, topic: str) -> TopicConfig:
         if len(group) > NAME_LIMIT:
             raise BadRequest("the name of the group is too long")
-        if not self._state.groups.of(group).consume_enable:
-            raise BadRequest(
-                f"subscription group no permission, {group}", ResponseCode.NO_PERMISSION
-            )
-        config = self._state.topics.get(topic)
-        if config is None:
-            raise BadRequest(
-                f"topic[{topic}] not exist, apply first please! {self._state.faq}",
-                ResponseCode.TOPIC_NOT_EXIST,
-            )
+        self._state.check_group(group)
+        config = self._state.topic_of_consumers(topic)
         if not config.perm & READ or not self._state.perm & READ:
             raise BadRequest(
                 f"the topic[{topic}] peeking message is forbidden", ResponseCode.NO_PERMISSION
@@ -377,12 +369,7 @@ class PopHandlers:
         return key, offset
 
     def _known(self, key: PopKey, request: ReceivedRequest) -> None:
-        config = self._state.topics.get(key.topic)
-        if config is None:
-            raise BadRequest(
-                f"topic[{key.topic}] not exist, apply first please! {self._state.faq}",
-                ResponseCode.TOPIC_NOT_EXIST,
-            )
+        config = self._state.topic_of_consumers(key.topic)
         if not 0 <= key.queue_id < config.read_queues:
             raise BadRequest(
                 f"queueId[{key.queue_id}] is illegal, topic:[{key.topic}] "

@@ -281,7 +281,7 @@ class StoreFile:
 
 
 class BrokerJournal:
-    """The part of a file that belongs to one broker; a `Journal`."""
+    """The part of a file that belongs to one broker."""
 
     def __init__(self, file: StoreFile, broker: str) -> None:
         self._file = file
