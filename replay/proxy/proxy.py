@@ -18,14 +18,15 @@ import ssl
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Final, cast
 
 from dissectors.endpoint import endpoint_text, host_of, split_endpoint
 from dissectors.open_files import require_files
 from dissectors.remoting.command import ONEWAY_FLAG, RemotingCommand
 
-from ..accepting import Acceptor, OpenFiles, allow_files
+from ..accepting import Acceptor, OpenFiles, allow_files, bound_socket, wait_for_end
 from ..errors import ConfigError
 from ..safety import TargetRefused
 from ..sandbox.events import EventKind, SandboxEvent
@@ -38,7 +39,7 @@ from ..transport.tls import server_context
 from ..wire.network import Link
 from ..wire_capture import WireCapture, WireConnection
 from .faults import INJECTED, FaultGate, FaultyServer, ProxiedRequest, ServerResponse, frame_of
-from .fronts import WILDCARDS, Front, Fronts, bound_socket
+from .fronts import WILDCARDS, Front, Fronts
 from .grpc_relay import GrpcRelay
 from .options import ProxyOptions, check_options
 from .relay import ProxyRelay
@@ -112,15 +113,7 @@ class Proxy:
         self.injector.add(options.injections)
         self.network = AioNetwork(options.tls, self._why_not, _HIGH_WATER)
         self.grpc_network = AioNetwork(options.tls, self._why_not, _HIGH_WATER, ("h2",))
-        try:
-            bound = bound_socket(options.host, options.port)
-        except OSError as error:
-            where = endpoint_text(options.host, options.port)
-            reason = f"cannot listen on {where}: {error.strerror or error}"
-            raise ConfigError(reason, "give another port", setting="host") from None
-        port: int = bound.getsockname()[1]
-        self.namesrv = endpoint_text(options.host, port)
-        self.fronts.add_own(bound)
+        bound, self.namesrv = self._bind(options.port, "host")
         if itself := [one for one in options.namesrv if self.fronts.leads_here(one)]:
             bound.close()
             reason = f"the NameServer {itself[0]} is the address that the proxy listens on"
@@ -128,28 +121,30 @@ class Proxy:
         if options.wire is not None:
             self.wire = WireCapture("", options.wire)
             self._flush_wire()
-        front = Front(NAMESRV, options.namesrv, options.host, port, ((bound, options.namesrv),))
-        self._listen(front)
+        self._listen(self._front(NAMESRV, bound, options.namesrv))
         if options.grpc:
-            self._front_grpc()
+            bound, self.grpc = self._bind(options.grpc_port, "grpc_port")
+            front = self._front("grpc", bound, (options.grpc,), grpc=True)
+            self.fronts.add(options.grpc, front)
+            self._listen(front)
         return self
 
-    def _front_grpc(self) -> None:
-        """Listen for gRPC clients."""
-        options = self.options
+    def _bind(self, port: int, setting: str) -> tuple[socket.socket, str]:
+        """Return a bound socket and its own `host:port`; ConfigError if the port is in use."""
+        host = self.options.host
         try:
-            bound = bound_socket(options.host, options.grpc_port)
+            bound = bound_socket(host, port)
         except OSError as error:
-            where = endpoint_text(options.host, options.grpc_port)
-            reason = f"cannot listen on {where}: {error.strerror or error}"
-            raise ConfigError(reason, "give another port", setting="grpc_port") from None
-        port: int = bound.getsockname()[1]
-        targets = (options.grpc,)
-        front = Front("grpc", targets, options.host, port, ((bound, targets),), grpc=True)
-        self.grpc = endpoint_text(options.host, port)
+            reason = f"cannot listen on {endpoint_text(host, port)}: {error.strerror or error}"
+            raise ConfigError(reason, "give another port", setting=setting) from None
         self.fronts.add_own(bound)
-        self.fronts.add(options.grpc, front)
-        self._listen(front)
+        return bound, endpoint_text(host, bound.getsockname()[1])
+
+    def _front(
+        self, name: str, bound: socket.socket, targets: tuple[str, ...], grpc: bool = False
+    ) -> Front:
+        port = bound.getsockname()[1]
+        return Front(name, targets, self.options.host, port, ((bound, targets),), grpc)
 
     async def close(self) -> None:
         """Close every connection and stop listening."""
@@ -402,55 +397,15 @@ class _Port:
         self._proxy.tell(EventKind.LISTENING, self._front.name, own, f"{own} can be reached again")
 
 
-class _ClientSide:
-    """Callbacks of the client connection."""
+@dataclass(slots=True)
+class _Side:
+    """The callbacks of one of the two links of a connection."""
 
-    def __init__(self, connection: ProxyConnection) -> None:
-        self._connection = connection
-        self.received: Callable[[bytes], None] = connection.from_client
-        """handler of received bytes"""
-
-    def opened(self, link: Link) -> None:
-        """Handle the open connection."""
-        assert isinstance(link, AioLink)
-        self._connection.client_opened(link)
-
-    def refused(self, reason: str, hint: str) -> None:
-        """Do nothing: the client opened this connection."""
-
-    def ended(self, reason: str) -> None:
-        """Handle the end of the connection."""
-        self._connection.ended(by_client=True, reason=reason)
-
-    def resumed(self) -> None:
-        """Resume reading from the server: the client accepts bytes."""
-        self._connection.client_takes()
-
-
-class _ServerSide:
-    """Callbacks of the connection to the real server."""
-
-    def __init__(self, connection: ProxyConnection) -> None:
-        self._connection = connection
-        self.received: Callable[[bytes], None] = connection.from_server
-        """handler of received bytes"""
-
-    def opened(self, link: Link) -> None:
-        """Handle the open connection."""
-        assert isinstance(link, AioLink)
-        self._connection.server_opened(link)
-
-    def refused(self, reason: str, hint: str) -> None:
-        """Handle a failed connection attempt."""
-        self._connection.server_refused(reason, hint)
-
-    def ended(self, reason: str) -> None:
-        """Handle the end of the connection."""
-        self._connection.ended(by_client=False, reason=reason)
-
-    def resumed(self) -> None:
-        """Resume reading from the client: the server accepts bytes."""
-        self._connection.server_takes()
+    opened: Callable[[Link], None]
+    received: Callable[[bytes], None]
+    ended: Callable[[str], None]
+    resumed: Callable[[], None]
+    refused: Callable[[str, str], None] = lambda *_: None
 
 
 class ProxyConnection:
@@ -467,8 +422,6 @@ class ProxyConnection:
         """what the client connected to"""
         self.peer = ""
         """address of the client, `ip:port`"""
-        self.client = _ClientSide(self)
-        """callbacks of the client connection"""
         self._proxy = proxy
         self._targets = itertools.chain(targets)
         self._target = ""
@@ -499,12 +452,23 @@ class ProxyConnection:
         else:
             self._relay = ProxyRelay(self, self._rewritten, proxy.room, self._gate)
         self._from_client = self._relay.from_client
-        self.from_server = self._relay.from_server
+        self.client = _Side(
+            self._client_opened, self._early_or_paced, self._client_ended, self._client_takes
+        )
+        """callbacks of the client connection"""
+        self._server_side = _Side(
+            self._server_opened,
+            self._relay.from_server,
+            self._server_ended,
+            self._server_takes,
+            self._server_refused,
+        )
 
     # -- the client -----------------------------------------------------------------------------
 
-    def client_opened(self, link: AioLink) -> None:
+    def _client_opened(self, link: Link) -> None:
         """Open the connection to the real server, then read the client."""
+        assert isinstance(link, AioLink)
         proxy = self._proxy
         self._client, self.peer = link, link.peer
         link.half_closed = lambda: self._half_closed(by_client=True)
@@ -520,8 +484,8 @@ class ProxyConnection:
             return
         self._next_target()
 
-    def from_client(self, data: bytes) -> None:
-        """Handle bytes from the client."""
+    def _early_or_paced(self, data: bytes) -> None:
+        """Handle bytes from the client before the server is reached, or with faults."""
         if self._server is None:  # TLS may have read some before the pause
             self._early.append(data)
         else:
@@ -529,14 +493,14 @@ class ProxyConnection:
             if self.pace is not None:
                 self._read_slowly(self.pace(len(data)))
 
-    def client_takes(self) -> None:
+    def _client_takes(self) -> None:
         """Resume reading from the server."""
         self._proxy.room.take(-self._server_waits)
         if self._server_waits and self._server is not None:
             self._server.resume_reading()
         self._server_waits = 0
 
-    def server_takes(self) -> None:
+    def _server_takes(self) -> None:
         """Resume reading from the client."""
         self._proxy.room.take(-self._client_waits)
         if self._client_waits and self._client is not None:
@@ -562,16 +526,17 @@ class ProxyConnection:
             try:
                 await options.consent((target,))
             except TargetRefused as refusal:
-                self.server_refused(str(refusal), "")
+                self._server_refused(str(refusal), "")
                 return
         if not self._closed:
             timeout = int(options.connect_seconds * 1e9)
             proxy = self._proxy
             network = proxy.network_of(self.front)
-            self._give_up = network.open(target, timeout, _ServerSide(self))
+            self._give_up = network.open(target, timeout, self._server_side)
 
-    def server_opened(self, link: AioLink) -> None:
+    def _server_opened(self, link: Link) -> None:
         """Start forwarding bytes."""
+        assert isinstance(link, AioLink)
         self._give_up = None
         if self._closed or self._client is None:
             link.abort()
@@ -587,7 +552,7 @@ class ProxyConnection:
             self.client.received = self._from_client
         self._client.resume_reading()
 
-    def server_refused(self, reason: str, hint: str) -> None:
+    def _server_refused(self, reason: str, hint: str) -> None:
         """Try the next NameServer; if there is none, close the client's connection."""
         self._give_up = None
         if self._closed:
@@ -632,15 +597,19 @@ class ProxyConnection:
             self._port.server_ended(forward)
         return True
 
-    def ended(self, *, by_client: bool, reason: str) -> None:
-        """Close the other side as this one ended."""
+    def _client_ended(self, reason: str) -> None:
+        """Close the connection to the server as the client closed its own."""
+        self._end(True, reason != CLOSED)
+
+    def _server_ended(self, reason: str) -> None:
+        """Close the client's connection as the server closed its own."""
         reset = reason != CLOSED
-        if by_client or self._closed or self._client is None:
-            self._end(by_client, reset)
+        if self._closed or self._client is None:
+            self._end(False, reset)
             return
         self._server = None
         self._client.pause_reading()  # what it sends has no receiver
-        self._port.server_ended(lambda: self._end(by_client, reset))
+        self._port.server_ended(lambda: self._end(False, reset))
 
     def close(self, reset: bool = False) -> None:
         """Close both sides: gracefully after pending writes, or at once."""
@@ -732,13 +701,8 @@ class ProxyConnection:
 
     def to_server(self, data: bytes) -> None:
         """Record bytes from the client and send them to the real server."""
-        if self._wire is not None:
-            self._wire.sent(time.time_ns(), data)
-        link = self._server
-        if link is not None:
-            link.send(data)
-            if not link.writable:
-                self._wait_for_server(link)
+        self.seen(data)
+        self.forward(data)
 
     def forward(self, data: bytes) -> None:
         """Send bytes to the real server."""
@@ -868,12 +832,7 @@ def run_proxy(
             await proxy.start()
             try:
                 started(proxy)
-                end = None if seconds is None else loop.time() + seconds
-                while not ended.is_set() and (end is None or loop.time() < end):
-                    wait = 1.0 if end is None else min(1.0, max(0.0, end - loop.time()))
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(ended.wait(), wait)
-                    tick()
+                await wait_for_end(ended, tick, seconds)
             finally:
                 await proxy.close()
 

@@ -15,13 +15,13 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
 from dissectors.endpoint import endpoint_text
 from dissectors.open_files import require_files
 
-from ..accepting import Acceptor
+from ..accepting import Acceptor, bound_socket, wait_for_end
 from .broker import Broker
 from .errors import SandboxError
 from .events import EventKind
@@ -161,25 +161,19 @@ class Sandbox:
     def _broker(self, name: str, address: str, injector: Injector) -> Broker:
         chance = random.Random(self._random.random())
         state = BrokerState(name, address, self.options, self._hub, now_ms, chance)
-        broker = Broker(state, injector)
-        self.brokers[name] = broker
+        broker = self.brokers[name] = Broker(state, injector)
         return broker
 
     def _bind(self, port: int) -> socket.socket:
         """Return a socket bound to a port, or any free one for 0; SandboxError if in use."""
         host = self.options.host
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        bound = socket.socket(family, socket.SOCK_STREAM)
         try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind((host, port))
+            return bound_socket(host, port)
         except OSError as error:
-            bound.close()
             raise SandboxError(
                 f"cannot listen on {endpoint_text(host, port)}: {error.strerror or error}",
                 "give another port, or 0 for any free one",
             ) from None
-        return bound
 
     def _bind_with_vip(self, port: int) -> list[socket.socket]:
         """Bind sockets of a port and of the port - 2, any free pair for 0."""
@@ -309,12 +303,7 @@ def run_sandbox(
                 return False
             try:
                 started(box)
-                end = None if seconds is None else loop.time() + seconds
-                while not ended.is_set() and (end is None or loop.time() < end):
-                    wait = 1.0 if end is None else min(1.0, max(0.0, end - loop.time()))
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(ended.wait(), wait)
-                    tick()
+                await wait_for_end(ended, tick, seconds)
             finally:
                 await box.close()
         return True
