@@ -188,11 +188,6 @@ class LookAhead:
                 self._forget(captured)
 
     @property
-    def waiting_bytes(self) -> int:
-        """Body bytes of pending requests."""
-        return self._bodies.held
-
-    @property
     def relays(self) -> set[Relay]:
         """Relays known so far."""
         return self._hops.relays

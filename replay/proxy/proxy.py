@@ -111,8 +111,8 @@ class Proxy:
         self.injector = Injector(options.seed, asyncio.get_running_loop().time, INJECTED)
         self.faulty(NAMESRV)
         self.injector.add(options.injections)
-        self.network = AioNetwork(options.tls, self._why_not, _HIGH_WATER)
-        self.grpc_network = AioNetwork(options.tls, self._why_not, _HIGH_WATER, ("h2",))
+        self.network = AioNetwork(options.tls, self.why_not, _HIGH_WATER)
+        self.grpc_network = AioNetwork(options.tls, self.why_not, _HIGH_WATER, ("h2",))
         bound, self.namesrv = self._bind(options.port, "host")
         if itself := [one for one in options.namesrv if self.fronts.leads_here(one)]:
             bound.close()
@@ -189,7 +189,7 @@ class Proxy:
             return options.advertised or options.host
         return host_of(local)
 
-    def _why_not(self, address: str, named: str) -> str | None:
+    def why_not(self, address: str, named: str) -> str | None:
         """Return why the proxy does not connect to an address; None: it may."""
         if self.fronts.leads_here(address):
             return f"{address} is this proxy; check brokerIP1 and listenPort of the broker"
@@ -222,7 +222,7 @@ class Proxy:
     def _may_check(self, targets: Iterable[str]) -> bool:
         """Return whether the user has allowed these addresses already; no name is looked up."""
         return self._unchecked < _MOST_CHECKS and all(
-            is_ip_address(host_of(one)) and self._why_not(one, one) is None for one in targets
+            is_ip_address(host_of(one)) and self.why_not(one, one) is None for one in targets
         )
 
     def _checked(self) -> None:

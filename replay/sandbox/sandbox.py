@@ -60,14 +60,15 @@ class Sandbox:
         """the brokers by name, for tests that look inside"""
         self.injector: Injector
         """what goes wrong, once started: `add` and `clear` change it while it runs"""
-        self._listeners: list[Acceptor] = []
-        self._bound: dict[str, list[socket.socket]] = {}
-        self._hub = Hub(
+        self.hub = Hub(
             self.options.version,
             self.options.serialize_type,
             self.options.connections_limit,
             self.options.input_limit,
         )
+        """what all connections share, for tests that look inside"""
+        self._listeners: list[Acceptor] = []
+        self._bound: dict[str, list[socket.socket]] = {}
         self._file: StoreFile | None = None
         self._random = random.Random(self.options.seed)
 
@@ -90,8 +91,8 @@ class Sandbox:
             self.injector.close()
         for listener in self._listeners:
             await listener.settled()
-        self._hub.close()
-        for connection in list(self._hub.connections):
+        self.hub.close()
+        for connection in list(self.hub.connections):
             connection.close()
         self._listeners = []
         for bound in itertools.chain.from_iterable(self._bound.values()):
@@ -112,12 +113,12 @@ class Sandbox:
     async def _start(self) -> None:
         options = self.options
         injector = self.injector = Injector(options.seed, asyncio.get_running_loop().time)
-        names = NameServer(options, self._hub, injector, now_ms)
+        names = NameServer(options, self.hub, injector, now_ms)
         injector.watch(names)
         if options.store is not None:
-            self._file = StoreFile(options.store, self._hub.schedule_flush)
-            self._hub.commit = self._file.commit
-            self._hub.on_failure = lambda error: names.tell(EventKind.INTERNAL, None, str(error))
+            self._file = StoreFile(options.store, self.hub.schedule_flush)
+            self.hub.commit = self._file.commit
+            self.hub.on_failure = lambda error: names.tell(EventKind.INTERNAL, None, str(error))
         for number, name in enumerate(options.broker_names):
             port = options.port + number * PORT_STEP if options.port else 0
             self._make_broker(name, port, names, injector)
@@ -134,7 +135,7 @@ class Sandbox:
         self._listen(names, bound)
         names.tell(EventKind.LISTENING, detail=self.namesrv)
         injector.add(options.injections)
-        self._hub.watch_silence(options.greeting_ms / 1000, options.idle_ms / 1000)
+        self.hub.watch_silence(options.greeting_ms / 1000, options.idle_ms / 1000)
 
     def _make_broker(self, name: str, port: int, names: NameServer, injector: Injector) -> None:
         options = self.options
@@ -160,7 +161,7 @@ class Sandbox:
 
     def _broker(self, name: str, address: str, injector: Injector) -> Broker:
         chance = random.Random(self._random.random())
-        state = BrokerState(name, address, self.options, self._hub, now_ms, chance)
+        state = BrokerState(name, address, self.options, self.hub, now_ms, chance)
         broker = self.brokers[name] = Broker(state, injector)
         return broker
 
@@ -189,9 +190,9 @@ class Sandbox:
 
     def _listen(self, service: Service, bound: socket.socket) -> None:
         try:
-            factory = functools.partial(Connection, self._hub, service)
+            factory = functools.partial(Connection, self.hub, service)
             tell = functools.partial(service.tell, EventKind.REFUSED, None)
-            self._listeners.append(Acceptor(bound, factory, self._hub.files, tell))
+            self._listeners.append(Acceptor(bound, factory, self.hub.files, tell))
         except OSError as error:
             bound.close()
             raise SandboxError(f"cannot listen: {error.strerror or error}") from None

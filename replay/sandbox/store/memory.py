@@ -121,7 +121,7 @@ class MessageStore:
         self._log = Shelf()
         self._queues: dict[tuple[str, int], StoredQueue] = {}
         self._indexed_to = 0
-        self._index: dict[str, dict[str, list[StoredRecord] | StoredRecord]] = {}
+        self.index: dict[str, dict[str, list[StoredRecord] | StoredRecord]] = {}
         """topic → key → its record, or its records, oldest first"""
 
     # -- writing --------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ class MessageStore:
                 self.journal.put_end(record.topic, record.queue_id, queue.min_offset)
 
     def _forget_keys(self, record: StoredRecord) -> None:
-        index = self._index.get(record.topic, {})
+        index = self.index.get(record.topic, {})
         for key in _keys_of(record.message()):
             entries = index.get(key)
             if isinstance(entries, list) and entries[0] is record:
@@ -240,7 +240,7 @@ class MessageStore:
                 continue
             self.held_bytes -= _weight_of_key(key)
         if not index:
-            self._index.pop(record.topic, None)
+            self.index.pop(record.topic, None)
 
     def _encode(self, message: NewMessage, queue_offset: int, now_ms: int) -> bytes:
         topic = _utf8(message.topic)
@@ -328,7 +328,7 @@ class MessageStore:
         Raise StoreFull if the index does not fit beside the messages.
         """
         self._catch_up()
-        indexed = self._index.get(topic, {}).get(key, [])
+        indexed = self.index.get(topic, {}).get(key, [])
         matches = [
             record
             for record in (indexed if isinstance(indexed, list) else [indexed])
@@ -358,7 +358,7 @@ class MessageStore:
         self._indexed_to = self.end_offset
 
     def _index_key(self, record: StoredRecord, key: str) -> None:
-        index = self._index.setdefault(record.topic, {})
+        index = self.index.setdefault(record.topic, {})
         entries = index.get(key)
         if entries is None:
             index[key] = record

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dissectors.budget import Budget
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ANSWERED, ONEWAY, UNANSWERED
 from replay.captured.captured_send import END_TRANSACTION, CapturedSend, Refused, Seen, SkipReason
@@ -33,15 +34,18 @@ def end(key: str, state: int, at: int) -> Seen:
 
 
 def test_a_send_comes_out_with_its_answer_and_not_before() -> None:
-    ahead = LookAhead()
+    budget = Budget()
+    ahead = LookAhead(budget=budget)
     request = seen()
     ahead.request(request)
     assert ahead.take() == []
+    waiting = budget.bounds["bytes of sends that wait"]
+    assert waiting.held
     answer(ahead, request, 3 * MS)
     (one,) = sends(ahead)
     assert (one.response.status, one.response.code, one.response.latency_us) == (ANSWERED, 0, 3000)
     assert one.response.queue_offset == 5
-    assert ahead.waiting_bytes == 0
+    assert not waiting.held
 
 
 def test_sends_come_out_in_the_order_in_which_they_were_made() -> None:

@@ -33,7 +33,7 @@ def let_fail(box: SandboxThread, is_namesrv: bool) -> None:
     """Whoever serves the connection that is open fails at `CODE`."""
 
     def change(sandbox: Sandbox) -> None:
-        (one,) = sandbox._hub.connections
+        (one,) = sandbox.hub.connections
         assert (one.service.name == NAME) is is_namesrv
         cast(SandboxServer, one.service).handlers[CODE] = fails
 

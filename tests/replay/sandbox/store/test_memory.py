@@ -103,7 +103,7 @@ def test_a_store_that_forgets_keeps_its_limit_and_its_offsets(sizes: list[int]) 
     for number in range(len(sizes)):
         found = store.find("T", f"k{number}", 32, 0, 1000)
         assert len(found) == (1 if number >= store.queue("T", 0).min_offset else 0)
-    assert sum(map(len, store._index.values())) == len(store)
+    assert sum(map(len, store.index.values())) == len(store)
 
 
 def test_a_message_that_never_fits() -> None:
