@@ -39,7 +39,7 @@ from .handlers.transaction import HalfMessages
 from .injection.injector import DISK_FULL, Injector
 from .options import SandboxOptions
 from .pop.pop_requests import PopHandlers
-from .request import ReceivedRequest
+from .request import ReceivedRequest, handlers_of
 from .server import Connection, HandlerResponse
 from .service import SandboxServer
 from .state import BrokerState
@@ -83,7 +83,7 @@ class Broker(SandboxServer):
             self.pop,
             AssignmentHandlers(state),
         ):
-            for code, handler in family.handlers().items():
+            for code, handler in handlers_of(family).items():
                 if _is_known(code, state.options):
                     self.handlers[code] = handler
         self._make_topics()

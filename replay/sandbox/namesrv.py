@@ -20,7 +20,7 @@ from .clients import NAME_LIMIT
 from .events import EventKind, Events
 from .injection.injector import Injector
 from .options import SandboxOptions
-from .request import BadRequest, ReceivedRequest, settings_of, settings_text
+from .request import BadRequest, ReceivedRequest, handlers_of, serves, settings_of, settings_text
 from .room import BoundedTable, Room, room_of, weight_of
 from .server import Connection, HandlerResponse, Hub
 from .service import SandboxServer
@@ -120,29 +120,7 @@ class NameServer(SandboxServer):
         )
         self._wiped: set[str] = set()
         self._config = _SETTINGS | (_SETTINGS_OF_5 if options.is_5 else {})
-        self.handlers = {
-            RequestCode.GET_ROUTEINFO_BY_TOPIC: self.route,
-            RequestCode.GET_BROKER_CLUSTER_INFO: self.cluster,
-            RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: self.all_topics,
-            RequestCode.GET_TOPICS_BY_CLUSTER: self.topics_of_cluster,
-            RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: self.system_topics,
-            RequestCode.PUT_KV_CONFIG: self.put_value,
-            RequestCode.GET_KV_CONFIG: self.get_value,
-            RequestCode.DELETE_KV_CONFIG: self.delete_value,
-            RequestCode.GET_KVLIST_BY_NAMESPACE: self.values,
-            RequestCode.REGISTER_BROKER: self.register,
-            RequestCode.UNREGISTER_BROKER: self.unregister,
-            RequestCode.DELETE_TOPIC_IN_NAMESRV: self.done,
-            RequestCode.QUERY_DATA_VERSION: self.data_version,
-            RequestCode.BROKER_HEARTBEAT: self.done,
-            RequestCode.WIPE_WRITE_PERM_OF_BROKER: self.wipe,
-            RequestCode.ADD_WRITE_PERM_OF_BROKER: self.unwipe,
-            RequestCode.UPDATE_NAMESRV_CONFIG: self.change,
-            RequestCode.GET_NAMESRV_CONFIG: self.config,
-            RequestCode.GET_UNIT_TOPIC_LIST: self.no_topics,
-            RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: self.no_topics,
-            RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: self.no_topics,
-        }
+        self.handlers = handlers_of(self)
 
     def add(self, broker: Registered) -> None:
         """Add a broker."""
@@ -172,6 +150,7 @@ class NameServer(SandboxServer):
 
     # -- routes ---------------------------------------------------------------------------------
 
+    @serves(RequestCode.GET_ROUTEINFO_BY_TOPIC)
     def route(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 105: return brokers and queues of a topic."""
         topic = request.text("topic")
@@ -209,6 +188,7 @@ class NameServer(SandboxServer):
     def _listed(self) -> list[Registered]:
         return [broker for broker in self._brokers.values() if broker.listed()]
 
+    @serves(RequestCode.GET_BROKER_CLUSTER_INFO)
     def cluster(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 106: return every broker."""
         clusters: dict[str, list[str]] = {}
@@ -222,15 +202,18 @@ class NameServer(SandboxServer):
         }
         return HandlerResponse(body=encode_body(RequestCode.GET_BROKER_CLUSTER_INFO, True, value))
 
+    @serves(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
     def all_topics(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 206: return the names of all topics."""
         return _topic_list(self._names(self._listed()))
 
+    @serves(RequestCode.GET_TOPICS_BY_CLUSTER)
     def topics_of_cluster(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 224: return the names of the topics of a cluster."""
         cluster = request.text("cluster")
         return _topic_list(self._names(b for b in self._listed() if b.cluster == cluster))
 
+    @serves(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS)
     def system_topics(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 304: return cluster and broker names, which are topics as well."""
         names = {name for broker in self._listed() for name in (broker.cluster, broker.name)}
@@ -252,6 +235,7 @@ class NameServer(SandboxServer):
 
     # -- values, registration -------------------------------------------------------------------
 
+    @serves(RequestCode.PUT_KV_CONFIG)
     def put_value(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 100: store a value of a name space."""
         key = (request.text("namespace"), request.text("key"))
@@ -262,6 +246,7 @@ class NameServer(SandboxServer):
             raise BadRequest("there are too many values, or this one is too long")
         return HandlerResponse()
 
+    @serves(RequestCode.GET_KV_CONFIG)
     def get_value(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 101: return a value of a name space."""
         value = self._values.get((request.text("namespace"), request.text("key")))
@@ -273,11 +258,13 @@ class NameServer(SandboxServer):
             )
         return HandlerResponse(0, {"value": value})
 
+    @serves(RequestCode.DELETE_KV_CONFIG)
     def delete_value(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 102: remove a value of a name space."""
         self._values.drop((request.text("namespace"), request.text("key")))
         return HandlerResponse()
 
+    @serves(RequestCode.GET_KVLIST_BY_NAMESPACE)
     def values(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 219: return all values of a name space."""
         namespace = request.text("namespace")
@@ -288,6 +275,7 @@ class NameServer(SandboxServer):
             )
         return HandlerResponse(body=encode_json({"table": table}))
 
+    @serves(RequestCode.REGISTER_BROKER)
     def register(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 103: add a broker of another process, with its topics."""
         name, address = request.text("brokerName"), request.text("brokerAddr")
@@ -324,6 +312,7 @@ class NameServer(SandboxServer):
             0, {"haServerAddr": "", "masterAddr": registered.addresses.get(0, address)}
         )
 
+    @serves(RequestCode.UNREGISTER_BROKER)
     def unregister(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 104: remove a broker of another process."""
         registered = self._brokers.get(request.text("brokerName"))
@@ -333,15 +322,18 @@ class NameServer(SandboxServer):
                 self._forget(registered)
         return HandlerResponse()
 
+    @serves(RequestCode.QUERY_DATA_VERSION)
     def data_version(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 322: report that topics must always be registered."""
         return HandlerResponse(0, {"changed": "true"})
 
+    @serves(RequestCode.WIPE_WRITE_PERM_OF_BROKER)
     def wipe(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 205: remove the write permission of a broker."""
         self._wiped.add(self._known(request))
         return HandlerResponse(0, {"wipeTopicCount": "0"})
 
+    @serves(RequestCode.ADD_WRITE_PERM_OF_BROKER)
     def unwipe(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 327: restore the write permission of a broker."""
         self._wiped.discard(self._known(request))
@@ -353,10 +345,12 @@ class NameServer(SandboxServer):
             raise BadRequest(f"no broker {name}")
         return name
 
+    @serves(RequestCode.GET_NAMESRV_CONFIG)
     def config(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 319: return settings, one per line."""
         return HandlerResponse(body=settings_text(self._config))
 
+    @serves(RequestCode.UPDATE_NAMESRV_CONFIG)
     def change(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 318: change existing settings, without any effect here."""
         settings = dict(settings_of(request.body))
@@ -366,10 +360,16 @@ class NameServer(SandboxServer):
         self._config.update((name, settings[name]) for name in self._config.keys() & settings)
         return HandlerResponse()
 
+    @serves(
+        RequestCode.GET_UNIT_TOPIC_LIST,
+        RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST,
+        RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST,
+    )
     def no_topics(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 311 to 313: return the topics of units, of which a sandbox has none."""
         return _topic_list(())
 
+    @serves(RequestCode.DELETE_TOPIC_IN_NAMESRV, RequestCode.BROKER_HEARTBEAT)
     def done(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Do nothing: own brokers are read on each request."""
         return HandlerResponse()

@@ -240,3 +240,10 @@ class BrokerState:
         self.holds.forget(connection)
         for group in self.clients.remove(connection)[1]:
             self.notify_group(group)
+
+
+class StateHandlers:
+    """Handlers that need only the tables of their broker."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state

@@ -22,9 +22,9 @@ from dissectors.remoting.topic_names import RETRY_PREFIX
 
 from ..clients import ConsumerGroup
 from ..groups import group_of_value
-from ..request import BadRequest, Handler, ReceivedRequest
+from ..request import BadRequest, ReceivedRequest, serves
 from ..server import Connection, HandlerResponse
-from ..state import BrokerState
+from ..state import StateHandlers
 from ..store.shelf import StoredQueue
 from ..topics import TopicConfig
 from .client_requests import json_object, objects_of
@@ -33,42 +33,18 @@ _MOST_ROWS: Final = 100_000
 """queues in one response: some 15 MB"""
 
 
-class GroupHandlers:
+class GroupHandlers(StateHandlers):
     """Serves group administration at one broker."""
-
-    def __init__(self, state: BrokerState) -> None:
-        self._state = state
-
-    def handlers(self) -> dict[int, Handler]:
-        """Return the handler of each request code."""
-        return {
-            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.update,
-            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: self.update_list,
-            RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self.all_configs,
-            RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: self.config,
-            RequestCode.DELETE_SUBSCRIPTIONGROUP: self.delete,
-            RequestCode.GET_CONSUMER_CONNECTION_LIST: self.consumers,
-            RequestCode.GET_PRODUCER_CONNECTION_LIST: self.producers,
-            RequestCode.GET_ALL_PRODUCER_INFO: self.all_producers,
-            RequestCode.GET_CONSUME_STATS: self.progress,
-            RequestCode.GET_BROKER_CONSUME_STATS: self.progress_of_all,
-            RequestCode.QUERY_CONSUME_TIME_SPAN: self.time_spans,
-            RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset,
-            RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: self.groups_of_topic,
-            RequestCode.QUERY_TOPICS_BY_CONSUMER: self.topics_of_group,
-            RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER: self.subscription,
-            RequestCode.GET_ALL_CONSUMER_OFFSET: self.all_offsets,
-            RequestCode.GET_CONSUMER_RUNNING_INFO: self.ask_client,
-            RequestCode.CONSUME_MESSAGE_DIRECTLY: self.consume_directly,
-        }
 
     # -- settings -------------------------------------------------------------------------------
 
+    @serves(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP)
     def update(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 200: create or change a group."""
         self._put(json_object(request.body))
         return HandlerResponse()
 
+    @serves(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST)
     def update_list(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 225: create or change several groups."""
         for value in objects_of(json_object(request.body).get("groupConfigList")):
@@ -82,6 +58,7 @@ class GroupHandlers:
         if not self._state.put_group(config):
             raise BadRequest("there are too many groups, or the name of this one is too long")
 
+    @serves(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
     def all_configs(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 201: return every group."""
         is_5 = self._state.options.is_5
@@ -94,6 +71,7 @@ class GroupHandlers:
         fields = {"totalGroupNum": str(len(table))} if is_5 else None
         return HandlerResponse(0, fields, encode_json(value))
 
+    @serves(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG)
     def config(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 352: return one group."""
         name = request.text("group")
@@ -104,6 +82,7 @@ class GroupHandlers:
             )
         return HandlerResponse(body=encode_json(config.value()))
 
+    @serves(RequestCode.DELETE_SUBSCRIPTIONGROUP)
     def delete(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 207: remove a group, and its offsets if requested."""
         name = request.text("groupName")
@@ -112,6 +91,7 @@ class GroupHandlers:
 
     # -- connections ----------------------------------------------------------------------------
 
+    @serves(RequestCode.GET_CONSUMER_CONNECTION_LIST)
     def consumers(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 203: return the clients and subscriptions of a consumer group."""
         group = self._online(request.text("consumerGroup"))
@@ -134,6 +114,7 @@ class GroupHandlers:
             )
         return group
 
+    @serves(RequestCode.GET_PRODUCER_CONNECTION_LIST)
     def producers(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 204: return the clients of a producer group."""
         name = request.text("producerGroup")
@@ -143,6 +124,7 @@ class GroupHandlers:
         value = {"connectionSet": [client.value() for client in members.values()]}
         return HandlerResponse(body=encode_json(value))
 
+    @serves(RequestCode.GET_ALL_PRODUCER_INFO)
     def all_producers(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 328: return the clients of all producer groups."""
         data = {
@@ -162,6 +144,7 @@ class GroupHandlers:
 
     # -- progress -------------------------------------------------------------------------------
 
+    @serves(RequestCode.GET_CONSUME_STATS)
     def progress(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 208: return a group's progress in the queues of its topics."""
         group = request.text("consumerGroup")
@@ -194,6 +177,7 @@ class GroupHandlers:
                 },
             }
 
+    @serves(RequestCode.GET_BROKER_CONSUME_STATS)
     def progress_of_all(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 317: return the progress of all groups, or only in ordered topics."""
         ordered = request.flag("isOrder")
@@ -222,6 +206,7 @@ class GroupHandlers:
         }
         return HandlerResponse(body=encode_body(RequestCode.GET_BROKER_CONSUME_STATS, True, value))
 
+    @serves(RequestCode.QUERY_CONSUME_TIME_SPAN)
     def time_spans(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 303: return store times of the messages of a topic, and of the consumed ones."""
         group, topic = request.text("group"), request.text("topic")
@@ -257,6 +242,7 @@ class GroupHandlers:
         wanted = set(consumers.subscriptions) if consumers is not None else set()
         return sorted(wanted | set(self._state.offsets.topics_of(group)))
 
+    @serves(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET)
     def reset(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 222: reset a group's offsets to a time."""
         group, topic = request.text("group"), request.text("topic")
@@ -295,6 +281,7 @@ class GroupHandlers:
 
     # -- subscriptions --------------------------------------------------------------------------
 
+    @serves(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO)
     def groups_of_topic(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 300: return groups that subscribe to a topic or have offsets in it."""
         topic = request.text("topic")
@@ -306,12 +293,14 @@ class GroupHandlers:
         groups = sorted(online | set(self._state.offsets.groups_of(topic)))
         return HandlerResponse(body=encode_json({"groupList": groups}))
 
+    @serves(RequestCode.QUERY_TOPICS_BY_CONSUMER)
     def topics_of_group(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 343: return topics that a group has offsets in."""
         topics = self._state.offsets.topics_of(request.text("group"))
         value = {"brokerAddr": self._state.address, "topicList": topics}
         return HandlerResponse(body=encode_json(value))
 
+    @serves(RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER)
     def subscription(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 345: return a group's subscription to a topic."""
         group, topic = request.text("group"), request.text("topic")
@@ -322,6 +311,7 @@ class GroupHandlers:
             value["subscriptionData"] = subscription.value()
         return HandlerResponse(body=encode_json(value))
 
+    @serves(RequestCode.GET_ALL_CONSUMER_OFFSET)
     def all_offsets(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 43: return every offset."""
         value = {
@@ -332,10 +322,12 @@ class GroupHandlers:
 
     # -- asking clients -------------------------------------------------------------------------
 
+    @serves(RequestCode.GET_CONSUMER_RUNNING_INFO)
     def ask_client(self, request: ReceivedRequest) -> None:
         """Handle 307: ask a client for its current consumption state."""
         self._forward(request, dict(request.fields), request.body)
 
+    @serves(RequestCode.CONSUME_MESSAGE_DIRECTLY)
     def consume_directly(self, request: ReceivedRequest) -> None:
         """Handle 309: have a client consume one message immediately."""
         place = decode_offset_id(request.text("msgId"))

@@ -14,9 +14,9 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from ..clients import EXPRESSION_LIMIT, Subscription, subscription_of
 from ..events import EventKind
 from ..long_polling import Held
-from ..request import BadRequest, Handler, ReceivedRequest
+from ..request import BadRequest, ReceivedRequest, serves
 from ..server import HandlerResponse
-from ..state import BrokerState
+from ..state import StateHandlers
 from ..store.shelf import StoredQueue, StoredRecord
 from ..topics import READ
 
@@ -74,19 +74,10 @@ def read_queue(
     return PullResult("NO_MATCHED_MESSAGE", ResponseCode.PULL_RETRY_IMMEDIATELY, at)
 
 
-class PullHandlers:
+class PullHandlers(StateHandlers):
     """Serves pulls at one broker."""
 
-    def __init__(self, state: BrokerState) -> None:
-        self._state = state
-
-    def handlers(self) -> dict[int, Handler]:
-        """Return the handler of each request code."""
-        return {
-            RequestCode.PULL_MESSAGE: self.pull,
-            RequestCode.LITE_PULL_MESSAGE: self.pull,
-        }
-
+    @serves(RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
     def pull(self, request: ReceivedRequest) -> HandlerResponse | None:
         """Handle 11 and 361: return messages, or nothing after a while."""
         return self._pull(request, may_hold=True)

@@ -12,12 +12,12 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.messages.properties import encode_properties
 
-from ..request import Handler, ReceivedRequest
+from ..request import ReceivedRequest, serves
 from ..server import Connection, HandlerResponse
 from ..state import BrokerState
 from ..store.memory import NewMessage
 from ..store.shelf import StoredRecord
-from .send_rules import SendHeader, SendRules, send_header
+from .send_rules import SendHeader, SendRules, send_header, with_region
 
 _PUSH_SECONDS: Final = 10.0
 """How long the waiting client has to say that it got its reply."""
@@ -30,14 +30,8 @@ class ReplyHandlers:
         self._state = state
         self._rules = rules
 
-    def handlers(self) -> dict[int, Handler]:
-        """Return the handler of each request code."""
-        reply = self._rules.with_region(self.reply)
-        return {
-            RequestCode.SEND_REPLY_MESSAGE: reply,
-            RequestCode.SEND_REPLY_MESSAGE_V2: reply,
-        }
-
+    @serves(RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2)
+    @with_region
     def reply(self, request: ReceivedRequest) -> HandlerResponse | None:
         """Handle 324 and 325: store a reply and push it to the client that waits for it."""
         header = send_header(request)

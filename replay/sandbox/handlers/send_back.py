@@ -12,7 +12,7 @@ from dissectors.remoting.sysflag import COMMIT, ROLLBACK
 from dissectors.remoting.topic_names import RETRY_PREFIX
 
 from ..groups import GroupConfig
-from ..request import BadRequest, Handler, ReceivedRequest
+from ..request import BadRequest, ReceivedRequest, serves
 from ..server import HandlerResponse
 from ..state import BrokerState
 from ..store.memory import NewMessage
@@ -38,14 +38,7 @@ class SendBackHandlers:
         self._schedule = schedule
         self._transactions = transactions
 
-    def handlers(self) -> dict[int, Handler]:
-        """Return the handler of each request code."""
-        return {
-            RequestCode.CONSUMER_SEND_MSG_BACK: self.send_back,
-            RequestCode.END_TRANSACTION: self.end_transaction,
-            RequestCode.RECALL_MESSAGE: self.recall,
-        }
-
+    @serves(RequestCode.CONSUMER_SEND_MSG_BACK)
     def send_back(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 36: store a returned message for redelivery, or as a dead letter."""
         state = self._state
@@ -84,6 +77,7 @@ class SendBackHandlers:
             properties["DELAY"] = str(level if level > 0 else 3 + stored.reconsume_times)
             self._schedule.put(message)
 
+    @serves(RequestCode.END_TRANSACTION)
     def end_transaction(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 37: commit or roll back; unknown changes nothing."""
         outcome = request.number("commitOrRollback")
@@ -94,6 +88,7 @@ class SendBackHandlers:
         )
         return HandlerResponse() if problem is None else HandlerResponse(1, remark=problem)
 
+    @serves(RequestCode.RECALL_MESSAGE)
     def recall(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 370: recall a timer message."""
         handle = decode_recall_handle(request.text("recallHandle"))

@@ -5,8 +5,10 @@ RocketMQ: AbstractSendMessageProcessor, SendMessageRequestHeader, SendMessageReq
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Final, NamedTuple
+from functools import wraps
+from typing import Final, NamedTuple, TypeVar
 
 from dissectors.endpoint import host_of
 from dissectors.foreign import integer_of
@@ -17,7 +19,7 @@ from dissectors.remoting.send_fields import DEFAULT_REGION, V1, send_fields_of
 from dissectors.remoting.topic_names import DLQ_PREFIX, NOT_FOR_SENDS
 
 from ..events import EventKind
-from ..request import BadRequest, Handler, ReceivedRequest, number_of
+from ..request import BadRequest, ReceivedRequest, number_of
 from ..server import HandlerResponse
 from ..state import BrokerState
 from ..store.memory import NewMessage
@@ -211,15 +213,22 @@ class SendRules:
             ResponseCode.MESSAGE_ILLEGAL,
         )
 
-    def with_region(self, handler: Handler) -> Handler:
-        """Wrap a handler so its errors contain the region, as all send responses do."""
 
-        def handle(request: ReceivedRequest) -> HandlerResponse | None:
-            try:
-                return handler(request)
-            except BadRequest as bad:
-                if request.header_read:
-                    bad.response = bad.response._replace(fields=_REGION_FIELDS)
-                raise
+_Self = TypeVar("_Self")
 
-        return handle
+
+def with_region(
+    method: Callable[[_Self, ReceivedRequest], HandlerResponse | None],
+) -> Callable[[_Self, ReceivedRequest], HandlerResponse | None]:
+    """Wrap a handler so its errors contain the region, as all send responses do."""
+
+    @wraps(method)
+    def handle(self: _Self, request: ReceivedRequest) -> HandlerResponse | None:
+        try:
+            return method(self, request)
+        except BadRequest as bad:
+            if request.header_read:
+                bad.response = bad.response._replace(fields=_REGION_FIELDS)
+            raise
+
+    return handle

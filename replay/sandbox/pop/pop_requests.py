@@ -26,7 +26,7 @@ from ..clients import EXPRESSION_LIMIT, NAME_LIMIT, Subscription, subscription_o
 from ..events import EventKind
 from ..handlers.client_requests import json_object, objects_of, text_of
 from ..long_polling import Held
-from ..request import BadRequest, Handler, ReceivedRequest
+from ..request import BadRequest, ReceivedRequest, serves
 from ..room import BoundedTable, Room, weight_of
 from ..server import HandlerResponse
 from ..state import ANY_QUEUE, BrokerState
@@ -135,24 +135,13 @@ class PopHandlers:
         self._revival = PopRevival(state, self.queues, self._ordered, self._commit)
         self._turn = 0
 
-    def handlers(self) -> dict[int, Handler]:
-        """Return the handler of each request code."""
-        return {
-            RequestCode.POP_MESSAGE: self.pop,
-            RequestCode.ACK_MESSAGE: self.acknowledge,
-            RequestCode.BATCH_ACK_MESSAGE: self.acknowledge_many,
-            RequestCode.CHANGE_MESSAGE_INVISIBLETIME: self.change,
-            RequestCode.PEEK_MESSAGE: self.peek,
-            RequestCode.NOTIFICATION: self.notification,
-            RequestCode.POLLING_INFO: self.polling,
-        }
-
     def close(self) -> None:
         """Stop redelivering."""
         self._revival.close()
 
     # -- pop ------------------------------------------------------------------------------------
 
+    @serves(RequestCode.POP_MESSAGE)
     def pop(self, request: ReceivedRequest) -> HandlerResponse | None:
         """Handle 200050: return messages and make them invisible, or return nothing."""
         wanted = self._wanted(request)
@@ -310,6 +299,7 @@ class PopHandlers:
 
     # -- acknowledging --------------------------------------------------------------------------
 
+    @serves(RequestCode.ACK_MESSAGE)
     def acknowledge(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 200051: acknowledge a message."""
         key, offset = self._receipt(request)
@@ -317,6 +307,7 @@ class PopHandlers:
         self._commit(key)
         return HandlerResponse()
 
+    @serves(RequestCode.BATCH_ACK_MESSAGE)
     def acknowledge_many(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 200151: acknowledge many messages."""
         for item in objects_of(json_object(request.body).get("acks")):
@@ -334,6 +325,7 @@ class PopHandlers:
             self._commit(key)
         return HandlerResponse()
 
+    @serves(RequestCode.CHANGE_MESSAGE_INVISIBLETIME)
     def change(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 200053: change the invisible time of a message."""
         key, offset = self._receipt(request)
@@ -380,6 +372,7 @@ class PopHandlers:
 
     # -- queries --------------------------------------------------------------------------------
 
+    @serves(RequestCode.PEEK_MESSAGE)
     def peek(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 200052: return messages, which stay visible."""
         group, topic = request.text("consumerGroup"), request.text("topic")
@@ -402,6 +395,7 @@ class PopHandlers:
         }
         return HandlerResponse(0, fields, b"".join(record.data for record in records), "FOUND")
 
+    @serves(RequestCode.NOTIFICATION)
     def notification(self, request: ReceivedRequest) -> HandlerResponse | None:
         """Handle 200054: return whether there is a message, at the latest after the poll time."""
         group, topic = request.text("consumerGroup"), request.text("topic")
@@ -426,6 +420,7 @@ class PopHandlers:
             for _, key in self._keys(group, topic, queue_id)
         )
 
+    @serves(RequestCode.POLLING_INFO)
     def polling(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 200055: return the number of held requests of a topic."""
         number = self._state.holds.count((request.text("topic"), ANY_QUEUE))
