@@ -71,6 +71,10 @@ class SkipReason(StrEnum):
     DONE = "done in the run that is resumed"
 
 
+RequestKey = tuple[str, int, int, int]
+"""capture, conversation, packet and opaque of a request"""
+
+
 class Origin(NamedTuple):
     """Where a request was captured."""
 
@@ -91,6 +95,11 @@ class Origin(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.capture}, packet {self.packet}"
+
+    @property
+    def key(self) -> RequestKey:
+        """The key that matches a response to this request."""
+        return self.capture, self.conversation, self.packet, self.opaque
 
 
 class Refusal(NamedTuple):
@@ -129,12 +138,6 @@ class Seen(msgspec.Struct, gc=False):
     """the request in the capture, None in a log"""
     header_length: int = 0
     """bytes of the header"""
-
-    @property
-    def key(self) -> tuple[str, int, int, int]:
-        """The key that matches a response to this request."""
-        origin = self.origin
-        return origin.capture, origin.conversation, origin.packet, origin.opaque
 
     @property
     def is_oneway(self) -> bool:

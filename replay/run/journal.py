@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -399,8 +400,6 @@ class Progressed:
 
 def sources_of(names: Sequence[str]) -> list[SourceEntry]:
     """Return the source files of a run, so a resume can check that they are unchanged."""
-    import hashlib
-
     sources = []
     for name in names:
         if is_read_once(name):

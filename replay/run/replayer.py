@@ -13,8 +13,8 @@ import asyncio
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from time import time_ns
 from typing import Final
@@ -39,7 +39,7 @@ from .compare import captured_side
 from .journal_rows import Begin, JournalError, OutcomeEntry, Result, SkippedRow
 from .raw import RawSender
 from .read_ahead import IN_FLIGHT, ReadAhead
-from .replay_run import Figures, ReplayRun
+from .replay_run import Figures, ReplayRun, Stoppable
 from .resend import Resender, Sent
 
 
@@ -201,13 +201,11 @@ _SWITCH_SECONDS: Final = 0.0005
 """the sources are read by a thread of their own: how long a send may wait for it"""
 
 
-def run_replay(
-    run: ReplayRun, stoppable: Callable[[Callable[[], None]], AbstractContextManager[None]]
-) -> Figures:
+def run_replay(run: ReplayRun, stoppable: Stoppable) -> Figures:
     """Replay until the plan ends and nothing is in flight; return the figures.
 
-    `stoppable` receives the stop function, which a signal handler may call. Raises TargetRefused,
-    ConfigError, NameServerError if nothing can be sent at all, and errors of the sources.
+    Raises TargetRefused, ConfigError, NameServerError if nothing can be sent at all, and errors of
+    the sources.
     """
     require_files()
     before = sys.getswitchinterval()
@@ -218,9 +216,7 @@ def run_replay(
         sys.setswitchinterval(before)
 
 
-async def _run(
-    run: ReplayRun, stoppable: Callable[[Callable[[], None]], AbstractContextManager[None]]
-) -> Figures:
+async def _run(run: ReplayRun, stoppable: Stoppable) -> Figures:
     if run.sandbox is None:
         return await _Replayer(run, run.config).run(stoppable)
     async with Sandbox(run.sandbox) as sandbox:
@@ -264,9 +260,7 @@ class _Replayer:
         address = config.namesrv_addresses()[0]
         self._ids = UniqueIds(local_ip(address), os.getpid(), int.from_bytes(os.urandom(4), "big"))
 
-    async def run(
-        self, stoppable: Callable[[Callable[[], None]], AbstractContextManager[None]]
-    ) -> Figures:
+    async def run(self, stoppable: Stoppable) -> Figures:
         """Send until the plan ends or `stop` is called."""
         self._targets += await self._resolved()
         self._start = self._now()

@@ -19,7 +19,7 @@ FLUSH_DISK_TIMEOUT = int(ResponseCode.FLUSH_DISK_TIMEOUT)
 
 def answer(ahead: LookAhead, request: Seen, at: int, code: int = 0, remark: str = "") -> None:
     fields = {"queueId": "0", "queueOffset": "5"} if code == 0 else {}
-    ahead.response(request.key, START + at, code, remark or None, fields)
+    ahead.response(request.origin.key, START + at, code, remark or None, fields)
 
 
 def sends(ahead: LookAhead, everything: bool = False) -> list[CapturedSend]:
@@ -110,7 +110,7 @@ def test_a_message_belongs_to_the_queue_that_stored_it() -> None:
     ahead.request(first)
     answer(ahead, first, 2 * MS, 14, "disk full")
     ahead.request(again)
-    ahead.response(again.key, START + 12 * MS, 0, None, {"queueId": "2", "queueOffset": "5"})
+    ahead.response(again.origin.key, START + 12 * MS, 0, None, {"queueId": "2", "queueOffset": "5"})
     (one,) = sends(ahead)
     assert one.place == ("broker-a", 2)
 

@@ -46,7 +46,7 @@ def inner(at: int, key: str = "K1", client_address: str = RELAY_ITSELF, **more: 
 
 def answer(ahead: LookAhead, request: Seen, at: int, msg_id: str = "", code: int = 0) -> None:
     fields = {"msgId": msg_id, "queueId": "0", "queueOffset": "5"} if msg_id else {}
-    ahead.response(request.key, START + at, code, None, fields)
+    ahead.response(request.origin.key, START + at, code, None, fields)
 
 
 def reasons(rows: list[CapturedSend | Refused]) -> list[SkipReason | None]:
