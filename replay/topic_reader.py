@@ -1,9 +1,8 @@
 """A read-only client: reads routes, offsets, and messages of a topic, and commits nothing.
 
-Rules: no heartbeat, no offset commit, no consumer group of its own. Pulls name TOOLS_CONSUMER,
-which every broker has from its start, with the subscription in the request; brokers since 5.0 store
-the position of the last pull for that group. Requests go only to addresses that the user named, or
-that are in a route and allowed by the guard.
+No heartbeat, no offset commit, no consumer group of its own. Brokers since 5.0 store the position
+of the last pull for TOOLS_CONSUMER. Requests go only to addresses that the user named, or that are
+in a route and allowed by the guard.
 RocketMQ: DefaultMQPullConsumerImpl.pullSyncImpl, MQClientAPIImpl, MixAll.TOOLS_CONSUMER_GROUP.
 """
 

@@ -1,9 +1,8 @@
 """Captured exchange → messages, their outcome, or the reason why it is not replayed.
 
-Rules: nothing raises because of what a capture contains; a request that cannot be replayed has a
-reason from the closed list `SkipReason`. A message is the application's: body decompressed, without
-the properties that a producer sets again. Bodies are decoded as late as possible, because waiting
-messages use most of a run's memory; decoded sizes count against the budget.
+Nothing raises because of what a capture contains: a request that cannot be replayed has a reason
+from the closed list `SkipReason`. A message is the application's: body decompressed, without the
+properties that a producer sets again.
 RocketMQ: SendMessageRequestHeader, SendMessageRequestHeaderV2, SendMessageProcessor.
 """
 
@@ -368,6 +367,7 @@ def messages_of(
         return seen.messages or Refusal(SkipReason.DAMAGED, "the log has no message in its body")
     body = seen.body
     kind = compression_of(header.sys_flag)
+    # Called as late as possible: messages that wait use most of a run's memory.
     if kind is not None:
         budget = Budget() if budget is None else budget
         budget.earn(seen.header_length + len(body))

@@ -1,13 +1,8 @@
 """Match captured commands to send requests with outcomes, in sending order.
 
-Rules: a message must be known before it is due, so reading runs ahead until the response, a further
+A message must be known before it is due, so reading runs ahead until the response, a further
 attempt, or the end of a transaction is seen, within a bounded capture time and bounded memory.
 Later packets still complete the outcome for the comparison, but no longer change what is sent.
-
-A request with the UNIQ_KEY of one that failed, is unanswered, or was not stored durably is another
-attempt of the same message (a producer keeps that id for a retry): the message is replayed once,
-and its captured outcome is that of the last attempt. The inner hop of a relay is not an attempt
-(`relay_hops`): the outcome is that of the outer hop, as the client saw it.
 """
 
 from __future__ import annotations
@@ -170,7 +165,8 @@ class LookAhead:
         proofs = self._hops.add_response(origin, unique_key, time, fields.get("msgId") or "")
         for proof in proofs:
             _note_inner_hop(captured, proof)
-        # a late response to an earlier attempt or an inner hop adds nothing
+        # A late response to an earlier attempt adds nothing. Neither does one to an inner hop: the
+        # outcome is that of the outer hop, as the client saw it.
         better = not response.is_durable and code in STORED
         if not response.is_stored or better or any(proof.outer == origin for proof in proofs):
             add_response(response, code, remark, fields)
@@ -264,9 +260,11 @@ class LookAhead:
     def _is_another_attempt(self, captured: CapturedSend, key: str) -> bool:
         """Return whether the request is a further attempt of a message not certainly stored.
 
-        For messages not flushed or replicated in time, no further attempt is awaited.
+        Such a message is replayed once, and its captured outcome is that of the last attempt. For
+        messages not flushed or replicated in time, no further attempt is awaited.
         """
         seen = captured.seen
+        # A producer keeps the UNIQ_KEY for a retry; a stored message with the same one is another.
         if seen.is_oneway:
             return False
         first = self._keys.get(key)

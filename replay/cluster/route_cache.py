@@ -1,8 +1,6 @@
 """Cached routes of the topics in use, and the masters of their brokers.
 
-Rules: one NameServer is queried; if it fails, the next ones are, each with a share of the remaining
-time, and the one that responds is kept. An unknown topic gets the queues of `create_topic_key`.
-Concurrent lookups of one route share a query.
+One NameServer is queried; if it fails, the next ones are, and the one that responds is kept.
 RocketMQ: MQClientInstance (updateTopicRouteInfoFromNameServer, cleanOfflineBroker),
 DefaultMQProducerImpl.tryToFindTopicPublishInfo, NettyRemotingClient.getAndCreateNameserverChannel.
 """
@@ -98,7 +96,7 @@ class RouteCache:
     def _look_up(self, topic: str, deadline: int) -> Steps[PublishTable]:
         """Query a route, then that of the template topic for unknown topics."""
         route = yield from self._ask_route(topic, topic, deadline, None)
-        if route is None:
+        if route is None:  # the first message to it creates the topic after this template
             key = self._config.create_topic_key
             most = self._config.default_topic_queue_nums
             route = yield from self._ask_route(key, topic, deadline, most)
@@ -142,6 +140,7 @@ class RouteCache:
         hint = ""
         for left in range(len(self.namesrvs), 0, -1):
             now = self._now()
+            # each NameServer gets an equal share of what is left, so that the last one is asked
             share = min((deadline - now) // left, self._config.api_timeout_ms * MS)
             if share <= 0:
                 break

@@ -1,10 +1,8 @@
 """The proxy on an asyncio loop: listeners, and one server connection per client connection.
 
-Rules: a client is read only while its server accepts bytes, and vice versa. A side that has
-finished sending may still read (half-close), except with TLS, gRPC, or faults. A connection is
-reset if the guard refuses it or its server is unreachable; while that server refuses connections,
-new ones are refused. Whether it does is checked before a client learns of a new broker, or of the
-end of a connection.
+A client is read only while its server accepts bytes, and vice versa. A side that has finished
+sending may still read (half-close), except with TLS, gRPC, or faults. A connection is reset if the
+guard refuses it or its server is unreachable; while that server refuses connections, new ones are.
 RocketMQ: NettyRemotingServer, NettyRemotingClient.
 """
 
@@ -98,7 +96,7 @@ class Proxy:
         self._held: list[Callable[[], None]] = []
         """calls that end the wait of connections for these ports"""
         self._tls: ssl.SSLContext | None = None
-        self._grpc_tls: ssl.SSLContext | None = None
+        self._grpc_tls: ssl.SSLContext | None = None  # its ALPN must not be offered to the others
         self._flushing: asyncio.TimerHandle | None = None
 
     async def start(self) -> Proxy:
@@ -472,7 +470,7 @@ class ProxyConnection:
         proxy = self._proxy
         self._client, self.peer = link, link.peer
         link.half_closed = lambda: self._half_closed(by_client=True)
-        link.pause_reading()
+        link.pause_reading()  # until the server can take what the client sends
         proxy.connections.add(self)
         if len(proxy.connections) > proxy.options.connections_limit:
             proxy.tell(EventKind.REFUSED, self.front.name, self.peer, "too many connections")

@@ -4,9 +4,8 @@ Files (JSON lines, except the first): ``run.json`` (sources and options), ``step
 ``begin`` before each send and a row ``outcome`` after it), ``attempts.jsonl`` (every attempt as an
 exchange record, for `rmqtool report`), ``skipped.jsonl`` (sends that were not replayed, and why).
 
-Rules: a ``begin`` is written before the message can leave, so the journal of a killed process has
-every message that may have left without a known outcome. A truncated last line is dropped. `Sync`
-says when rows are forced to the disk, which matters only if the machine goes down.
+A ``begin`` is written before the message can leave, so the journal of a killed process has every
+message that may have left without a known outcome. A truncated last line is dropped.
 """
 
 from __future__ import annotations

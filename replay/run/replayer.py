@@ -1,10 +1,8 @@
 """Run a plan: send each step when it is due and its order allows it, and record the outcome.
 
-Rules: a step is in the journal before it can leave, and its outcome as soon as it is known. Steps
-in flight and waiting are bounded, so a slow target slows down reading. After `stop` no step is
-started, and those in flight end normally. Captured addresses are checked against the targets before
-a capture's next steps are sent. A step failed if a broker or the client rejected it; without a
-response it is `unknown`.
+Steps in flight and waiting are bounded, so a slow target slows down reading. After `stop` no step
+is started, and those in flight end normally. A step failed if a broker or the client rejected it;
+without a response it is `unknown`.
 """
 
 from __future__ import annotations
@@ -208,7 +206,7 @@ def run_replay(run: ReplayRun, stoppable: Stoppable) -> Figures:
     the sources.
     """
     require_files()
-    before = sys.getswitchinterval()
+    before = sys.getswitchinterval()  # Python's default of 5 ms would make sends late
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:
         return asyncio.run(_run(run, stoppable))
@@ -466,6 +464,7 @@ class _Replayer:
         while self._ready and len(self._tasks) + len(begun) < self._run.in_flight:
             place = self._ready.popleft()
             step = place.step
+            # The journal has the ids before anything leaves, so that a resumed run knows them.
             for message in step.messages:
                 if UNIQ_KEY not in message.properties:
                     message.properties[UNIQ_KEY] = self._ids.next(time_ns() // MS)

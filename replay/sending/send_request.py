@@ -1,13 +1,7 @@
 """The request of a send: the wire format of a message.
 
 A message is prepared once (properties, compression, sysFlag) and gets one `SendRequest` per
-attempt; a resend has another queue, time, and opaque, but the same UNIQ_KEY. This is the hot path:
-the constant parts for a queue are encoded once (`JsonTemplate`, `BinaryTemplate`). Ext fields are
-made only for signing and hooks; both ways produce identical frames.
-
-Rules of the forms by client release: properties end with a separator up to 4.9.0 and from 5.2.0;
-the broker's name is included from 4.9.5 on; a batch has a UNIQ_KEY of its own from 5.0.0 on, and
-the compression type is included from 4.9.4 on.
+attempt; a resend has another queue, time, and opaque, but the same UNIQ_KEY.
 RocketMQ: DefaultMQProducerImpl.sendKernelImpl, tryToCompressMessage, MQClientAPIImpl.sendMessage,
 SendMessageRequestHeader, SendMessageRequestHeaderV2.encode, RemotingCommand.encodeHeader,
 RocketMQSerializable, MessageDecoder.messageProperties2String.
@@ -39,7 +33,10 @@ from ..message import UNIQ_KEY, Message, MessageQueue
 from ..namespace import wrap_namespace
 from ..unique_id import UniqueIds
 
+# This is the hot path: the constant parts for a queue are encoded once, in templates. Ext fields
+# are made only for signing and hooks. Both ways produce identical frames.
 _VARYING: Final = slice(5, 9)
+"""sysFlag, bornTimestamp, flag and properties among `SendFields`, in either version"""
 _encode_json: Final = msgspec.json.Encoder().encode
 
 
@@ -309,7 +306,7 @@ class SendEncoder:
         if len(body) >= form.compress_over:
             body = compress(body, form.compress_type, form.compress_level)
             sys_flag |= SysFlag.COMPRESSED.value
-            if form.version >= V4_9_4:
+            if form.version >= V4_9_4:  # older clients do not name the type
                 sys_flag |= COMPRESSION_TYPES[form.compress_type]
         code = SEND_MESSAGE_V2 if form.smart_message else SEND_MESSAGE
         if properties.get("MSG_TYPE") == "reply":
@@ -328,7 +325,7 @@ class SendEncoder:
             item = BatchItem(message.body, properties, message.flag, raw_properties=raw)
             items.append(item)
         outer = Message(messages[0].topic, b"", wait_store_ok=messages[0].wait_store_ok)
-        if self.form.version >= V5_0_0:
+        if self.form.version >= V5_0_0:  # the batch has an id of its own
             outer.properties[UNIQ_KEY] = self._ids.next(now_ms)
         keys = ",".join([message.properties[UNIQ_KEY] for message in messages])
         properties = _properties_of(outer)

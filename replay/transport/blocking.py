@@ -1,9 +1,8 @@
 """The blocking transport: sockets are served only in `run`, while a caller waits.
 
-Rules: no thread; waiting for an operation serves all connections and timers, so heartbeats and
-brokers' requests are served in sends and in `Producer.poll`. Data written before the next select
-leaves in one write. No link blocks: `ready` is called when its socket is ready. TLS runs over
-memory buffers, so all sockets share one path for reads and writes.
+No thread: waiting for an operation serves all connections and timers, so heartbeats and brokers'
+requests are served in sends and in `Producer.poll`. Data written before the next select leaves in
+one write. No link blocks: `ready` is called when its socket is ready.
 RocketMQ: NettyRemotingClient, TlsHelper.
 """
 
@@ -51,6 +50,7 @@ class SocketLink:
         self._out: list[bytes] = []
         self._rest = b""
         self._events = 0
+        # TLS runs over memory buffers, so that all sockets share one path for reads and writes.
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls: ssl.SSLObject | None = None
@@ -108,6 +108,7 @@ class SocketLink:
         try:
             sock = self.socket = socket.socket(family, socket.SOCK_STREAM)
             sock.setblocking(False)
+            # the writes of a turn are joined already: Nagle's algorithm would only delay them
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.connect(address)
         except BlockingIOError:
