@@ -122,6 +122,7 @@ class LogReader:
             row = json_of(_DECODER, line)
         except Unreadable as problem:
             place = f"{self.name}, line {self._line}"
+            # a row of an exchange, which has these columns
             if b'"request_time"' in line and b'"ext_fields"' not in line:
                 raise self._error(
                     f"{place}: a log of exchanges holds no bodies; write it with "

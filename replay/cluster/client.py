@@ -153,6 +153,7 @@ class ClusterClient:
                 yield Await(waiting.append, waiting.clear, deadline + 2 * _STEP_NS, _unheard)
 
     def _heartbeat(self, address: str, deadline: int) -> Steps[None]:
+        # in the order of names, as fastjson writes them
         members: dict[str, object] = {"clientID": self.client_id, "consumerDataSet": []}
         if self.config.client_version >= V5_0_0:
             members["heartbeatFingerprint"] = 0
@@ -161,7 +162,7 @@ class ClusterClient:
             members["withoutSub"] = False
         body = encode_body(HEART_BEAT, False, members)
         request = plain_request(self.config, HEART_BEAT, {}, body)
-        self._greeted.add(address)
+        self._greeted.add(address)  # at once: other sends do not greet it meanwhile
         try:
             yield from self.channels.ask(Invoke(address, request, deadline, True))
         except ClientError:
@@ -238,6 +239,7 @@ class ClusterClient:
     def farewell(self) -> Iterable[Steps[None]]:
         """Return the requests that unregister this client from brokers."""
         deadline = self.network.now() + min(self.config.api_timeout_ms, 1000) * MS
+        # a broker forgets the client by itself when its connection ends
         greeted = [address for address in self._greeted if self.channels.get(address) is not None]
         return [self._unregister(address, deadline) for address in greeted]
 

@@ -319,14 +319,15 @@ _TARGET: Final = msgspec.json.Decoder(JobTarget)
 
 def _forked(number: int, make: MakeRun, others: Sequence[_Job]) -> _Job:
     to_job, from_job = os.pipe(), os.pipe()
-    sys.stdout.flush()
+    sys.stdout.flush()  # else the worker has a copy of what is buffered
     sys.stderr.flush()
+    # Signals wait until the worker has its own handlers: the parent's would run in it.
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
         pid = os.fork()
         if not pid:
             ours = [to_job[1], from_job[0]]
-            for other in others:
+            for other in others:  # open ends would hide that the parent or a worker is gone
                 ours += [other._inward, other.outward]
             _be_job(number, make, to_job[0], from_job[1], ours)
     finally:

@@ -124,7 +124,7 @@ class JournalWriter:
                 self._write_waiting(name)
         except JournalError:
             self._release()
-            for place in reversed(self._begins):
+            for place in reversed(self._begins):  # from the end, so that the places stay right
                 del self._waiting[STEPS][place]
             self._begins.clear()
             for name in (STEPS, ATTEMPTS, SKIPPED):
@@ -154,7 +154,7 @@ class JournalWriter:
             with _write_errors(path):
                 number = _open_own(path, os.O_RDWR | os.O_CREAT)
                 try:
-                    os.posix_fallocate(number, 0, size)
+                    os.posix_fallocate(number, 0, size)  # unlike truncate, it takes the space
                 except OSError:
                     self._release()
                     raise
@@ -293,6 +293,7 @@ def _open_own(path: Path, flags: int) -> int:
     A journal may be untrusted: a link in it could make us change another file.
     """
     try:
+        # without O_NONBLOCK, a pipe of that name would wait for its other end
         number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, PRIVATE)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):

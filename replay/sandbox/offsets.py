@@ -13,6 +13,7 @@ from .room import BoundedTable, Room, weight_of
 
 OFFSETS_LIMIT: Final = 500_000
 """offsets of one broker: groups and topics come from the network"""
+# RebalanceLockManager.REBALANCE_LOCK_MAX_LIVE_TIME: clients renew their locks every 20 s
 _LOCK_MS: Final = 60_000
 _Key = tuple[str, str, int]
 

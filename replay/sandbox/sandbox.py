@@ -122,6 +122,8 @@ class Sandbox:
         for number, name in enumerate(options.broker_names):
             port = options.port + number * PORT_STEP if options.port else 0
             self._make_broker(name, port, names, injector)
+        # All stores are restored before any broker listens, and the NameServer listens last:
+        # whoever reaches it finds all brokers.
         for broker in self.brokers.values():
             if self._file is not None:
                 await broker.restore(self._file.journal(broker.name))

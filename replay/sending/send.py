@@ -62,7 +62,7 @@ class FaultReports:
         self._network = network
         self.enabled = strategy.settings.enabled
         """whether the strategy is on"""
-        # Up to 5.1 the client connects before the handing over: a failure to connect is known first,
+        # Up to 5.1 a client connects before the handing over: a failure to connect is known first,
         # and the handing over, with the time that it took, has the last word.
         since = ordinal_of(strategy.settings.rules.name) or 0
         self._connects_behind = since >= V5_2_0

@@ -47,6 +47,7 @@ def read_queue(
     queue: StoredQueue, offset: int, most: int, most_bytes: int, subscription: Subscription
 ) -> PullResult:
     """Return at most `most` messages of a queue from `offset` on, at least one if one fits."""
+    # the conditions, names and codes are those of DefaultMessageStore.getMessage
     low, high = queue.min_offset, queue.max_offset
     if high == 0:
         code = ResponseCode.PULL_NOT_FOUND if offset == 0 else ResponseCode.PULL_OFFSET_MOVED
@@ -89,7 +90,7 @@ class PullHandlers(StateHandlers):
         sys_flag = request.number("sysFlag")
         self._check(request, group, topic, queue_id)
         subscription = self._subscription(request, group, topic, sys_flag)
-        if sys_flag & FLAG_COMMIT and may_hold:
+        if sys_flag & FLAG_COMMIT and may_hold:  # not again when a held pull is resumed
             state.put_offset(group, topic, queue_id, request.number("commitOffset"))
         queue = state.store.queue(topic, queue_id)
         reset = state.offsets.resets.drop((group, topic, queue_id))

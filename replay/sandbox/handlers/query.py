@@ -39,7 +39,7 @@ class QueryHandlers(StateHandlers):
         """Handle 12: return messages with a key or UNIQ_KEY."""
         store = self._state.store
         limit = min(request.number("maxNum"), _MOST)
-        if request.flag("_UNIQUE_KEY_QUERY"):
+        if request.flag("_UNIQUE_KEY_QUERY"):  # as in Java, the client's limit does not count then
             limit = _MOST
         topic, key = request.text("topic"), request.text("key")
         begin_ms, end_ms = request.number("beginTimestamp"), request.number("endTimestamp")

@@ -82,7 +82,7 @@ class Schedule:
     def restore(self, record: StoredRecord) -> None:
         """Schedule a message again after a restart; raise StoreFull for too many."""
         if record.topic == SCHEDULE_TOPIC:
-            due = record.store_ms + self._delay_of(record.queue_id + 1)
+            due = record.store_ms + self._delay_of(record.queue_id + 1)  # queue 0 is level 1
         else:
             out = integer_of(record.message().properties.get("TIMER_OUT_MS", ""))
             due = record.store_ms if out is None else out + _PRECISION_MS
@@ -109,6 +109,7 @@ class Schedule:
         queues = len(self._state.options.delays_ms)
         self._state.topic_of_retries(SCHEDULE_TOPIC, queues)
         properties = with_original_place(message)
+        # as HookUtils.checkIfTimerMessage: with a delay level, the timer's properties do not count
         for name in TIMER_UNITS:
             properties.pop(name, None)
         record = self._state.put(
@@ -191,7 +192,7 @@ class Schedule:
             return
         stored = record.message()
         message = _delivered(stored)
-        if self._state.topics.get(message.topic) is None:
+        if self._state.topics.get(message.topic) is None:  # deleted in the meantime
             self._finish(record)
             return
         self._state.put(message)

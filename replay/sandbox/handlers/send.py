@@ -64,6 +64,7 @@ class SendHandlers:
             request.connection.peer,
             header.reconsume_times,
         )
+        # As in Java: a retry of a client before 4.6.1 still has the property of its half message.
         half = properties.get("TRAN_MSG", "").lower() == "true" and not (
             header.reconsume_times > 0 and "DELAY" in properties
         )

@@ -74,6 +74,7 @@ class SendBackHandlers:
             properties.setdefault("DLQ_ORIGIN_MESSAGE_ID", properties["ORIGIN_MESSAGE_ID"])
             self._state.put(self._rules.dead(message, config.name))
         else:
+            # level 0 leaves the choice to the broker: 10 s, and longer after each further failure
             properties["DELAY"] = str(level if level > 0 else 3 + stored.reconsume_times)
             self._schedule.put(message)
 

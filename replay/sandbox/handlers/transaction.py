@@ -133,6 +133,7 @@ class HalfMessages:
         """Schedule the next check, replacing the previous time."""
         self.close()
         self._armed_ms = due
+        # at least 20 ms, so that checks that are due all the time do not keep the loop busy
         seconds = max(0.02, (due - self._state.now_ms()) / 1000)
         self._timer = asyncio.get_running_loop().call_later(seconds, self._check_due)
 
@@ -152,6 +153,7 @@ class HalfMessages:
             self._give_up(record)
             return
         half.next_ms = now + options.transaction_interval_ms
+        # Any client of the group may know the outcome: in turn, as ProducerManager asks them.
         members = list(self._state.clients.producers.get(half.group, {}))
         if not members:
             return

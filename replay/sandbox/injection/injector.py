@@ -168,6 +168,7 @@ class Injector:
         delay = 0.0
         chosen: _Armed | None = None
         for armed in self._on(server.name):
+            # latencies add up; of the other kinds, the first one counts
             if chosen is not None and armed.injection.kind is not InjectionKind.LATENCY:
                 continue
             if not armed.injection.hits(request.code, topic, groups):
@@ -209,6 +210,7 @@ class Injector:
     def _chance(self, armed: _Armed, server: str) -> random.Random:
         chance = armed.chances.get(server)
         if chance is None:
+            # its own numbers for each broker: the order of requests at others changes nothing
             chance = armed.chances[server] = random.Random(f"{self._seed} {armed.number} {server}")
         return chance
 

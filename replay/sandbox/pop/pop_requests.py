@@ -221,7 +221,7 @@ class PopHandlers:
         count = config.read_queues if config is not None else 0
         if queue_id != ANY_QUEUE:
             return [*keys, ("0", PopKey(group, topic, queue_id))]
-        self._turn += 1
+        self._turn += 1  # begin at another queue each time, so that none is left out
         queues = [(self._turn + place) % count for place in range(count)]
         return keys + [("0", PopKey(group, topic, number)) for number in queues]
 
@@ -237,6 +237,7 @@ class PopHandlers:
             queue = self._state.store.queue(key.topic, key.queue_id)
             state = self.queues.queue(key)
             left = wanted.most - len(records)
+            # an ordered group gets nothing more of a queue until all that it has is acknowledged
             if left <= 0 or (wanted.ordered and state.in_flight):
                 rest += max(0, queue.max_offset - state.next_offset)
                 continue
