@@ -22,6 +22,7 @@ from dissectors.remoting.versions import V5_0_0
 
 from ..config import DEFAULT_INSTANCE, ProducerConfig
 from ..errors import ClientError, SendTimeoutError
+from ..fault import DETECTOR_PERIOD_MS, FaultStrategy
 from ..namespace import wrap_namespace
 from ..wire.channel import Channel, ChannelPool, OnChannelRequest
 from ..wire.connection import NEVER
@@ -32,6 +33,7 @@ from ..wire.steps import Await, Invoke, Resumable, Steps
 from .route_cache import RouteCache
 
 HEART_BEAT: Final = int(RequestCode.HEART_BEAT)
+GET_MAX_OFFSET: Final = int(RequestCode.GET_MAX_OFFSET)
 UNREGISTER_CLIENT: Final = int(RequestCode.UNREGISTER_CLIENT)
 NOT_SUPPORTED: Final = int(ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
 
@@ -264,3 +266,39 @@ def _client_id(config: ProducerConfig, ip: str, now: int) -> str:
     if config.unit_name:
         parts.append(config.unit_name)
     return "@".join(parts)
+
+
+class Detector:
+    """Probes the brokers that a fault strategy avoids, in the background.
+
+    RocketMQ: LatencyFaultToleranceImpl.detectByOneRound, MQClientInstance (ServiceDetector); 5.1.4.
+    """
+
+    def __init__(self, client: ClusterClient, strategy: FaultStrategy) -> None:
+        """Start probing for `strategy` if it has a detector."""
+        self._client = client
+        self._strategy = strategy
+        if strategy.settings.enabled and strategy.settings.detector:
+            client.repeat(DETECTOR_PERIOD_MS, self._step)
+
+    def _step(self, now: int) -> None:
+        for broker in self._strategy.due(now // MS):
+            self._strategy.probing(broker, now // MS)
+            address = self._client.routes.master_of(broker)
+            topic = self._client.routes.any_topic()
+            if address is None:
+                self._strategy.forget(broker)
+            elif topic is not None:
+                self._client.runner.start(self._probe(broker, address, topic))
+
+    def _probe(self, broker: str, address: str, topic: str) -> Steps[None]:
+        timeout = self._strategy.settings.detect_timeout_ms
+        fields = {"topic": topic, "queueId": "0"}
+        request = plain_request(self._client.config, GET_MAX_OFFSET, fields)
+        deadline = self._client.network.now() + timeout * MS
+        try:
+            invoke = yield from self._client.channels.ask(Invoke(address, request, deadline, True))
+        except ClientError:
+            return
+        assert invoke.command is not None
+        self._strategy.probed(broker, invoke.command.code == 0)

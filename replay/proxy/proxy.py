@@ -244,6 +244,21 @@ class Proxy:
         return self.grpc_network if front.grpc else self.network
 
 
+def _ignore(*_: object) -> None:
+    pass
+
+
+@dataclass(slots=True)
+class _Side:
+    """The callbacks of one link to a client or a server."""
+
+    opened: Callable[[Link], None]
+    refused: Callable[[str, str], None] = _ignore
+    received: Callable[[bytes], None] = _ignore
+    ended: Callable[[str], None] = _ignore
+    resumed: Callable[[], None] = _ignore
+
+
 class _Attempt:
     """An attempt to reach any of several servers; a connection that opens is closed again."""
 
@@ -259,6 +274,7 @@ class _Attempt:
         self._left = iter(targets)
         self._timeout = int(seconds * 1e9)
         self._done = done
+        self._side = _Side(self._opened, self._refused)
         self._next()
 
     def _next(self) -> None:
@@ -266,30 +282,18 @@ class _Attempt:
         if target is None:
             self._done(False)
         else:
-            self._cancel = self._network.open(target, self._timeout, self)
+            self._cancel = self._network.open(target, self._timeout, self._side)
 
     def cancel(self) -> None:
         """End the attempt; `done` is not called."""
         self._cancel()
 
-    def opened(self, link: Link) -> None:
-        """Close the connection."""
-        assert isinstance(link, AioLink)
+    def _opened(self, link: Link) -> None:
         link.abort()
         self._done(True)
 
-    def refused(self, reason: str, hint: str) -> None:  # noqa: ARG002
-        """Try the next server."""
+    def _refused(self, *_: str) -> None:
         self._next()
-
-    def received(self, data: bytes) -> None:
-        """Do nothing: the connection is closed."""
-
-    def ended(self, reason: str) -> None:
-        """Do nothing: the connection is closed."""
-
-    def resumed(self) -> None:
-        """Do nothing: the connection is closed."""
 
 
 class _Port:
@@ -395,17 +399,6 @@ class _Port:
         self._proxy.tell(EventKind.LISTENING, self._front.name, own, f"{own} can be reached again")
 
 
-@dataclass(slots=True)
-class _Side:
-    """The callbacks of one of the two links of a connection."""
-
-    opened: Callable[[Link], None]
-    received: Callable[[bytes], None]
-    ended: Callable[[str], None]
-    resumed: Callable[[], None]
-    refused: Callable[[str, str], None] = lambda *_: None
-
-
 class ProxyConnection:
     """A client connection and its connection to the real server."""
 
@@ -451,15 +444,18 @@ class ProxyConnection:
             self._relay = ProxyRelay(self, self._rewritten, proxy.room, self._gate)
         self._from_client = self._relay.from_client
         self.client = _Side(
-            self._client_opened, self._early_or_paced, self._client_ended, self._client_takes
+            self._client_opened,
+            received=self._early_or_paced,
+            ended=self._client_ended,
+            resumed=self._client_takes,
         )
         """callbacks of the client connection"""
         self._server_side = _Side(
             self._server_opened,
+            self._server_refused,
             self._relay.from_server,
             self._server_ended,
             self._server_takes,
-            self._server_refused,
         )
 
     # -- the client -----------------------------------------------------------------------------

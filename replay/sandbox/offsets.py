@@ -58,10 +58,6 @@ class OffsetTable:
             topics.setdefault(group, set()).add(topic)
         return {group: sorted(names) for group, names in topics.items()}
 
-    def groups(self) -> list[str]:
-        """Return all groups with an offset."""
-        return sorted({group for group, _, _ in self._offsets})
-
     def table(self) -> dict[str, dict[int, int]]:
         """Return the offsets by `topic@group` and queue, as the broker's own file has them."""
         table: dict[str, dict[int, int]] = {}

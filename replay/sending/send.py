@@ -15,8 +15,7 @@ from typing import Final
 
 from dissectors.remoting.versions import V5_2_0, ordinal_of
 
-from ..cluster.client import ClusterClient
-from ..cluster.detector import Detector
+from ..cluster.client import ClusterClient, Detector
 from ..cluster.route import PublishTable
 from ..config import ProducerConfig
 from ..errors import (

@@ -52,7 +52,7 @@ class TraceDispatcher:
         )
         sender.attempts.on_stored = self._stored
         transactions.on_end = self._transaction_ended
-        sender.client.repeat(_STEP_MS, self._step)
+        sender.client.repeat(_STEP_MS, lambda _: self._send_due())
 
     def farewell(self) -> Iterable[Steps[SendResult]]:
         """Return the traces to send before closing."""
@@ -90,9 +90,6 @@ class TraceDispatcher:
             namespace=self._config.namespace,
         )
         self._buffer.add(record, now)
-        self._send_due()
-
-    def _step(self, _: int) -> None:
         self._send_due()
 
     def _send_due(self) -> None:
