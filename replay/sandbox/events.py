@@ -59,7 +59,7 @@ EventSink = Callable[[SandboxEvent], None]
 """Called in the sandbox's own thread; it must return at once."""
 
 
-class Peer(Protocol):
+class EventPeer(Protocol):
     """The connection that an event is about."""
 
     peer: str
@@ -83,7 +83,7 @@ class Events:
     def tell(
         self,
         kind: EventKind,
-        connection: Peer | None = None,
+        connection: EventPeer | None = None,
         detail: str = "",
         *,
         code: int | None = None,
