@@ -1,6 +1,7 @@
-"""Accept connections on one port, even when the process runs out of file descriptors.
+"""What our servers share: bound sockets, accepted connections, and the wait for the end.
 
-asyncio's server retries 1,024 times per loop turn in that case, and logs each failure.
+Connections are accepted even when the process runs out of file descriptors. asyncio's own server
+retries 1,024 times per loop turn in that case, and logs each failure.
 """
 
 from __future__ import annotations
@@ -33,6 +34,32 @@ def allow_files() -> None:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """Return a socket bound to an own address; OSError if that fails."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+    except BaseException:
+        bound.close()
+        raise
+    return bound
+
+
+async def wait_for_end(
+    ended: asyncio.Event, tick: Callable[[], None], seconds: float | None
+) -> None:
+    """Call `tick` every second until `ended` is set or the time is up; None: no limit."""
+    loop = asyncio.get_running_loop()
+    end = None if seconds is None else loop.time() + seconds
+    while not ended.is_set() and (end is None or loop.time() < end):
+        wait = 1.0 if end is None else min(1.0, max(0.0, end - loop.time()))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(ended.wait(), wait)
+        tick()
 
 
 class OpenFiles:

@@ -1,9 +1,7 @@
 """Messages, queues, attempts, and results of a producer.
 
 A message is the application's: a send adds only its UNIQ_KEY, once, so a resend has the same id. A
-result lists all attempts, failed ones included, each with the fields of a decoded log row. Attempts
-and results are made per message on the hot path, hence msgspec structs: use
-`msgspec.structs.replace`.
+result lists all attempts, failed ones included, each with the fields of a decoded log row.
 RocketMQ: Message, MessageQueue, SendResult, SendStatus, CommunicationMode, LocalTransactionState.
 """
 
@@ -141,6 +139,7 @@ def message_of_properties(
     return Message(topic, body, tags, keys, rest, flag, waits)
 
 
+# Attempts and results are made for each message on the hot path, hence msgspec structs.
 class Attempt(msgspec.Struct, frozen=True, gc=False):
     """One attempt to send a message to one broker, with its outcome."""
 

@@ -1,10 +1,7 @@
 """Allowed targets: never a captured address, others only with the user's consent.
 
-Rules: pure. Addresses are compared by what the system connects to, in any notation: ``0.0.0.0``,
-every loopback address, and the own addresses of this machine are one host, and an IPv6 address that
-embeds an IPv4 address (mapped, compatible, translated, 6to4, Teredo) is that one, too. The target
-of a captured request is always refused; outside loopback its whole host is, because another port of
-a production broker is production too. Non-loopback hosts need the user's consent, host by host. An
+Rules: pure. Addresses are compared by what the system connects to, in any notation. The target of a
+captured request is always refused. Non-loopback hosts need the user's consent, host by host. An
 approved name may resolve to any address; others are refused before the lookup.
 """
 
@@ -114,6 +111,7 @@ class Guard:
             host, port = host_and_port(address)
             for name in _names_of(host, self._is_own):
                 self._places.setdefault((name, port), address)
+                # outside loopback, another port of a production broker is production, too
                 if name != THIS_MACHINE:
                     self._hosts.setdefault(name, address)
 
@@ -248,6 +246,8 @@ def _names_of(host: str, is_own: Callable[[str], bool]) -> set[str]:
         is_like_address = bare != host and _address_of(bare) is not None
         return {_host_name(host), *(_names_of(bare, is_own) if is_like_address else ())}
     names: set[str] = set()
+    # 0.0.0.0, all loopback addresses and the own addresses of this machine are one host. An IPv6
+    # address may also reach the IPv4 address that it embeds.
     for each in (address, *_inner_addresses(address)):
         name = str(each)
         if each.is_unspecified or each.is_loopback:
@@ -281,6 +281,7 @@ def _inner_addresses(address: _Address) -> list[ipaddress.IPv4Address]:
         return []
     number = int(address)
     inner: list[int] = []
+    # :: and ::1 are in ::/96, but embed nothing
     if number > 1 and any(address in network for network in _LAST_32_BITS):
         inner.append(number & 0xFFFFFFFF)
     if address in _LOCAL_NAT64:  # RFC 6052: the 48 bits of the prefix, 16, a byte of zeros, 16

@@ -1,10 +1,8 @@
 """The unfinished sends of an asynchronous producer: some run, the others wait in a queue.
 
-Rules: a send is queued until the next loop turn, and its timeout starts when it leaves the queue.
-Starting costs CPU time: a burst that starts in its caller's turn would keep the loop from reading
-the route and responses that it waits for, until they time out. So few sends start per turn, and
-concurrency follows the brokers: each fast response raises the limit by one, each slow one holds
-back new sends. Missing responses change nothing, so one dead broker does not delay the others.
+A send is queued until the next loop turn, and its timeout starts when it leaves the queue. Few
+sends start per turn, and concurrency follows the brokers: each fast response raises the limit by
+one, each slow one holds back new sends.
 """
 
 from __future__ import annotations
@@ -147,7 +145,9 @@ class SendQueue:
         self._loop.call_soon(self._next_turn)
 
     def _next_turn(self) -> None:
-        """Start some sends; leave the rest to later turns, so the loop reads responses."""
+        """Start some sends; leave the rest to later turns."""
+        # Starting costs CPU time. A burst that started at once would keep the loop from reading the
+        # route and the responses that it waits for, until they time out.
         self._armed = False
         line = self._line
         left = min(_TURN, int(self._room) - self._running)
@@ -187,6 +187,7 @@ class SendQueue:
         self._running -= 1
         if not self._line:
             return
+        # A missing response changes nothing, so that one dead broker does not delay the others.
         if error is None or not _is_silence(error):
             self._since = now = self._now()
             self._adapt(now - future.since, future.timeout_ms * MS)

@@ -1,9 +1,8 @@
 """A read-only client: reads routes, offsets, and messages of a topic, and commits nothing.
 
-Rules: no heartbeat, no offset commit, no consumer group of its own. Pulls name TOOLS_CONSUMER,
-which every broker has from its start, with the subscription in the request; brokers since 5.0 store
-the position of the last pull for that group. Requests go only to addresses that the user named, or
-that are in a route and allowed by the guard.
+No heartbeat, no offset commit, no consumer group of its own. Brokers since 5.0 store the position
+of the last pull for TOOLS_CONSUMER. Requests go only to addresses that the user named, or that are
+in a route and allowed by the guard.
 RocketMQ: DefaultMQPullConsumerImpl.pullSyncImpl, MQClientAPIImpl, MixAll.TOOLS_CONSUMER_GROUP.
 """
 
@@ -24,7 +23,7 @@ from .cluster.route_cache import TOPIC_NOT_EXIST, RouteCache
 from .config import ProducerConfig
 from .errors import BrokerError, NameServerError, ResponseError, RouteError
 from .transport.blocking import BlockingNetwork
-from .wire.channel_pool import ChannelPool
+from .wire.channel import ChannelPool
 from .wire.connection import NEVER
 from .wire.network import MS, Timer
 from .wire.operation import Runner, RunningOperation
@@ -112,11 +111,7 @@ class TopicReader:
 
     def route(self, topic: str) -> ReadRoute:
         """Return the route of a topic. Raises NameServerError, RouteError."""
-
-        def asked() -> Steps[Invoke]:
-            return self._routes.ask(topic, self._deadline())
-
-        (invoke,) = self._all([asked()])
+        (invoke,) = self._all([self._routes.ask(topic, self._deadline())])
         if invoke.command is not None and invoke.command.code == TOPIC_NOT_EXIST:
             raise RouteError(
                 f"no NameServer has a route for topic {topic}", "check the name of the topic"
@@ -307,15 +302,10 @@ class TopicReader:
             self._watch(min(earliest, self._channels.watched))
 
 
-_PULL_CODES: Final = frozenset(
-    map(
-        int,
-        (
-            ResponseCode.SUCCESS,
-            ResponseCode.PULL_NOT_FOUND,
-            ResponseCode.PULL_RETRY_IMMEDIATELY,
-            ResponseCode.PULL_OFFSET_MOVED,
-        ),
+_PULL_CODES: Final[frozenset[int]] = frozenset(
+    (
+        *(ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND),
+        *(ResponseCode.PULL_RETRY_IMMEDIATELY, ResponseCode.PULL_OFFSET_MOVED),
     )
 )
 

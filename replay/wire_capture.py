@@ -1,10 +1,8 @@
 """Write a client's traffic as a pcapng for Wireshark, with synthesized TCP.
 
-Rules: packets are raw IPv4 or IPv6 with correct lengths, checksums, sequence and acknowledgement
-numbers; a connection starts with a handshake and ends with FINs, or with RST if it was lost. Times
-are those of the write and the read. TLS connections are written in plain text. A failed write (disk
-full) ends the capture, not the sending: `error` has the reason. Format: RFC 791, 8200, 9293;
-LINKTYPE_RAW.
+Packets are raw IPv4 or IPv6 with correct lengths, checksums, sequence and acknowledgement numbers.
+Times are those of the write and the read. TLS connections are written in plain text. A failed write
+(disk full) ends the capture, not the sending. Format: RFC 791, 8200, 9293; LINKTYPE_RAW.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Captured exchange → messages, their outcome, or the reason why it is not replayed.
 
-Rules: nothing raises because of what a capture contains; a request that cannot be replayed has a
-reason from the closed list `SkipReason`. A message is the application's: body decompressed, without
-the properties that a producer sets again. Bodies are decoded as late as possible, because waiting
-messages use most of a run's memory; decoded sizes count against the budget.
+Nothing raises because of what a capture contains: a request that cannot be replayed has a reason
+from the closed list `SkipReason`. A message is the application's: body decompressed, without the
+properties that a producer sets again.
 RocketMQ: SendMessageRequestHeader, SendMessageRequestHeaderV2, SendMessageProcessor.
 """
 
@@ -71,6 +70,10 @@ class SkipReason(StrEnum):
     DONE = "done in the run that is resumed"
 
 
+RequestKey = tuple[str, int, int, int]
+"""capture, conversation, packet and opaque of a request"""
+
+
 class Origin(NamedTuple):
     """Where a request was captured."""
 
@@ -91,6 +94,11 @@ class Origin(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.capture}, packet {self.packet}"
+
+    @property
+    def key(self) -> RequestKey:
+        """The key that matches a response to this request."""
+        return self.capture, self.conversation, self.packet, self.opaque
 
 
 class Refusal(NamedTuple):
@@ -129,12 +137,6 @@ class Seen(msgspec.Struct, gc=False):
     """the request in the capture, None in a log"""
     header_length: int = 0
     """bytes of the header"""
-
-    @property
-    def key(self) -> tuple[str, int, int, int]:
-        """The key that matches a response to this request."""
-        origin = self.origin
-        return origin.capture, origin.conversation, origin.packet, origin.opaque
 
     @property
     def is_oneway(self) -> bool:
@@ -365,6 +367,7 @@ def messages_of(
         return seen.messages or Refusal(SkipReason.DAMAGED, "the log has no message in its body")
     body = seen.body
     kind = compression_of(header.sys_flag)
+    # Called as late as possible: messages that wait use most of a run's memory.
     if kind is not None:
         budget = Budget() if budget is None else budget
         budget.earn(seen.header_length + len(body))

@@ -18,7 +18,7 @@ from dissectors.rows.bounded_lines import BoundedLines, LineTooLong
 from dissectors.times import moment_of
 
 from ..message import Message
-from .captured_send import Origin, Seen, message_of
+from .captured_send import Origin, RequestKey, Seen, message_of
 
 
 class LoggedCommand(NamedTuple):
@@ -31,7 +31,7 @@ class LoggedCommand(NamedTuple):
     server_address: str
     ext_fields: dict[str, str]
     remark: str | None
-    request_key: tuple[str, int, int, int] | None
+    request_key: RequestKey | None
     """of a response: the key of its request; None for an orphan"""
     brokers: list[str]
     """of a response: the brokers that it names, see `broker_addresses_of`"""
@@ -122,6 +122,7 @@ class LogReader:
             row = json_of(_DECODER, line)
         except Unreadable as problem:
             place = f"{self.name}, line {self._line}"
+            # a row of an exchange, which has these columns
             if b'"request_time"' in line and b'"ext_fields"' not in line:
                 raise self._error(
                     f"{place}: a log of exchanges holds no bodies; write it with "

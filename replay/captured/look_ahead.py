@@ -1,13 +1,8 @@
 """Match captured commands to send requests with outcomes, in sending order.
 
-Rules: a message must be known before it is due, so reading runs ahead until the response, a further
+A message must be known before it is due, so reading runs ahead until the response, a further
 attempt, or the end of a transaction is seen, within a bounded capture time and bounded memory.
 Later packets still complete the outcome for the comparison, but no longer change what is sent.
-
-A request with the UNIQ_KEY of one that failed, is unanswered, or was not stored durably is another
-attempt of the same message (a producer keeps that id for a retry): the message is replayed once,
-and its captured outcome is that of the last attempt. The inner hop of a relay is not an attempt
-(`relay_hops`): the outcome is that of the outer hop, as the client saw it.
 """
 
 from __future__ import annotations
@@ -31,6 +26,7 @@ from .captured_send import (
     Origin,
     Refusal,
     Refused,
+    RequestKey,
     Seen,
     SkipReason,
     add_response,
@@ -56,8 +52,6 @@ MOST_OPEN: Final = 16_384
 """requests without response that are remembered for the sake of those sent meanwhile"""
 CONNECTION_BYTES: Final = 8192
 """bytes of a connection that a send which waits keeps in memory"""
-
-Key = tuple[str, int, int, int]
 
 
 class _Pending(NamedTuple):
@@ -97,10 +91,11 @@ class LookAhead:
         self._waiting.held = self._bodies.held = 0
         self._queue: deque[CapturedSend | Refused] = deque()
         # the first entry is often removed, which is slow in a plain dict
-        self._pending: OrderedDict[Key, _Pending] = OrderedDict()
-        self._requests: deque[tuple[Key, int]] = deque()  # entries of `_pending` with a request
+        self._pending: OrderedDict[RequestKey, _Pending] = OrderedDict()
+        self._requests: deque[tuple[RequestKey, int]] = deque()
+        """entries of `_pending` that hold a request, and their sizes"""
         self._request_bytes = 0
-        self._open: OrderedDict[tuple[str, int], OrderedDict[Key, CapturedSend]] = (
+        self._open: OrderedDict[tuple[str, int], OrderedDict[RequestKey, CapturedSend]] = (
             OrderedDict()  # the most recently used last
         )
         self._opened = 0
@@ -148,7 +143,7 @@ class LookAhead:
 
     def response(
         self,
-        key: Key,
+        key: RequestKey,
         time: int,
         code: int,
         remark: str | None,
@@ -170,7 +165,8 @@ class LookAhead:
         proofs = self._hops.add_response(origin, unique_key, time, fields.get("msgId") or "")
         for proof in proofs:
             _note_inner_hop(captured, proof)
-        # a late response to an earlier attempt or an inner hop adds nothing
+        # A late response to an earlier attempt adds nothing. Neither does one to an inner hop: the
+        # outcome is that of the outer hop, as the client saw it.
         better = not response.is_durable and code in STORED
         if not response.is_stored or better or any(proof.outer == origin for proof in proofs):
             add_response(response, code, remark, fields)
@@ -186,11 +182,6 @@ class LookAhead:
             captured.settled = True
             if response.is_durable:
                 self._forget(captured)
-
-    @property
-    def waiting_bytes(self) -> int:
-        """Body bytes of pending requests."""
-        return self._bodies.held
 
     @property
     def relays(self) -> set[Relay]:
@@ -238,13 +229,13 @@ class LookAhead:
         seen = captured.seen
         ended = ended and self._now - seen.origin.time < CLIENT_WAITS
         if seen.pdu is None:
-            return ended or _connection_of(seen.key) not in self._responding
+            return ended or _connection_of(seen.origin.key) not in self._responding
         other = seen.pdu.direction.peer
         if not other.packets or other.reassembler.gaps > captured.gaps:
             return True
         return ended and not seen.pdu.direction.conversation.closing
 
-    def _note_responding(self, key: Key) -> None:
+    def _note_responding(self, key: RequestKey) -> None:
         """Remember that a connection of a log has responses."""
         connection = _connection_of(key)
         self._responding.pop(connection, None)
@@ -269,9 +260,11 @@ class LookAhead:
     def _is_another_attempt(self, captured: CapturedSend, key: str) -> bool:
         """Return whether the request is a further attempt of a message not certainly stored.
 
-        For messages not flushed or replicated in time, no further attempt is awaited.
+        Such a message is replayed once, and its captured outcome is that of the last attempt. For
+        messages not flushed or replicated in time, no further attempt is awaited.
         """
         seen = captured.seen
+        # A producer keeps the UNIQ_KEY for a retry; a stored message with the same one is another.
         if seen.is_oneway:
             return False
         first = self._keys.get(key)
@@ -316,7 +309,7 @@ class LookAhead:
         self, seen: Seen, captured: CapturedSend, broker: str, further: Pdu | None = None
     ) -> None:
         pending = self._pending
-        pending[seen.key] = _Pending(captured, seen.origin, broker, further)
+        pending[seen.origin.key] = _Pending(captured, seen.origin, broker, further)
         if further is not None:
             self._hold_request(seen)
         while len(pending) > 1:
@@ -329,7 +322,7 @@ class LookAhead:
 
     def _hold_request(self, seen: Seen) -> None:
         """Release the earliest requests if the held ones exceed the memory limit."""
-        self._requests.append((seen.key, seen.size))
+        self._requests.append((seen.origin.key, seen.size))
         self._request_bytes += seen.size
         while self._request_bytes > self._bodies.most:
             key, size = self._requests.popleft()
@@ -351,8 +344,8 @@ class LookAhead:
         while others and next(iter(others.values())).due <= self._now:
             del others[next(iter(others))]
             self._opened -= 1
-        self._opened += seen.key not in others
-        others[seen.key] = captured
+        self._opened += seen.origin.key not in others
+        others[seen.origin.key] = captured
         self._open[place] = others
         self._forget_open()
 
@@ -371,7 +364,7 @@ class LookAhead:
             self._opened -= len(others)
             del self._open[place]
 
-    def _close(self, key: Key, captured: CapturedSend) -> None:
+    def _close(self, key: RequestKey, captured: CapturedSend) -> None:
         """Note the response: later sends were sent without waiting for it."""
         place = key[0], key[1]
         others = self._open.get(place)
@@ -414,7 +407,7 @@ class LookAhead:
             self._forget(half)
 
 
-def _connection_of(key: Key) -> int:
+def _connection_of(key: RequestKey) -> int:
     return hash(key[:2])
 
 

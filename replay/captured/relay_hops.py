@@ -32,7 +32,7 @@ class InnerHop(NamedTuple):
     """the request that the relay sent"""
 
 
-class _Hops(NamedTuple):
+class MessageHops(NamedTuple):
     """The requests of a message."""
 
     origins: list[Origin]
@@ -46,13 +46,14 @@ class RelayHops:
         """`relays`: those already known."""
         self.relays = set(relays)
         """relays known so far"""
-        self._hops: OrderedDict[str, _Hops] = OrderedDict()  # in the order of the last request
+        self.known: OrderedDict[str, MessageHops] = OrderedDict()
+        """the requests of each message that is remembered, by UNIQ_KEY; the latest one is last"""
 
     def request(self, origin: Origin, key: str) -> Origin | None:
         """Add a request; return the request whose inner hop it is, or None."""
         if len(key) > MAX_KEY_LENGTH:
             return None
-        entry = self._hops.pop(key, None) or _Hops([], [])
+        entry = self.known.pop(key, None) or MessageHops([], [])
         place = len(entry.hops)
         entry.origins.append(origin)
         host = host_of(origin.client_address)
@@ -67,13 +68,13 @@ class RelayHops:
                 break
         if place >= MAX_HOPS:
             del entry.origins[-1], entry.hops[-1]
-        self._hops[key] = entry
+        self.known[key] = entry
         self._forget(origin.time)
         return outer
 
     def may_be_inner(self, origin: Origin, key: str) -> bool:
         """Return whether a pending response may prove that this is an inner hop."""
-        entry = self._hops.get(key)
+        entry = self.known.get(key)
         return entry is not None and any(
             entry.origins[pair.inner] == origin and entry.hops[pair.outer].end is None
             for pair in hop_pairs(entry.hops)
@@ -81,7 +82,7 @@ class RelayHops:
 
     def add_response(self, request: Origin, key: str, time: int, offset_id: str) -> list[InnerHop]:
         """Add a response; return the inner hops that its id proves, of either request."""
-        entry = self._hops.get(key)
+        entry = self.known.get(key)
         if entry is None or request not in entry.origins:
             return []
         origins, hops = entry
@@ -101,7 +102,7 @@ class RelayHops:
 
     def _forget(self, now: int) -> None:
         """Drop the messages that expect no further packets."""
-        hops = self._hops
+        hops = self.known
         while hops:
             oldest = next(iter(hops))
             if len(hops) <= MAX_KEYS and hops[oldest].hops[-1].begin >= now - MAX_OPEN:

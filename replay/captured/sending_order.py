@@ -1,10 +1,7 @@
 """Sending order in a capture: which clients sent concurrently, and which kept queue order.
 
-Rules: a client is the host and the producer group of its sends, over all its connections. It is
-concurrent once it sent while an earlier send of it waited for a response that came; a response
-that comes later than a client waits says nothing. The sends of a client to a topic are in turn
-where it chose one queue twice in a row, as a queue selector does and the round robin of a producer
-does not, and never had two of them under way to one queue. Memory is bounded by number.
+A client is the host and the producer group of its sends, over all its connections. Memory is
+bounded by number.
 RocketMQ: MessageQueueSelector, TopicPublishInfo.
 """
 
@@ -34,6 +31,7 @@ class _Client:
     latest: Origin | None = None
     """the latest one"""
     concurrent: bool = False
+    """whether it ever sent while an earlier send waited for a response that came"""
 
 
 @dataclass(slots=True)
@@ -65,6 +63,7 @@ class SendingOrder:
         client, topic, queue = _places_of(captured)
         sender = _latest(self._clients, client, _Client())
         turn = _latest(self._topics, topic, _Topic())
+        # A queue selector chooses one queue twice in a row; the round robin of a producer does not.
         if turn.queue == queue and turn.waiting is None:
             turn.repeats = True
         turn.queue = queue
@@ -79,7 +78,7 @@ class SendingOrder:
         client, topic, queue = _places_of(captured)
         sender = _latest(self._clients, client, _Client())
         turn = _latest(self._topics, topic, _Topic())
-        if time - request.time < CLIENT_WAITS:
+        if time - request.time < CLIENT_WAITS:  # else the client has given up and sent again
             sender.concurrent |= _is_meanwhile(sender.latest, request)
             turn.overlaps |= _is_meanwhile(self._queues.get(queue), request)
         if turn.waiting == request:

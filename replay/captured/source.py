@@ -123,7 +123,7 @@ class CapturedSource:
                 yield from self._log(one)
         else:
             yield from self._captures()
-        yield self._taken(everything=True)
+        yield self._ahead.take(everything=True)
 
     def _captures(self) -> Iterator[list[CapturedSend | Refused]]:
         decode = self.decode = Decode(self.inputs, self._options)
@@ -136,7 +136,7 @@ class CapturedSource:
             if batch:
                 collector.at(batch[-1].pdu.conversation)
             self._note_findings(decode.take_findings())
-            yield self._taken()
+            yield self._ahead.take()
         self._note_findings(decode.take_findings())
 
     def _note_findings(self, findings: Iterable[Finding]) -> None:
@@ -205,8 +205,7 @@ class CapturedSource:
         if pdu.brokers:
             self._note_brokers(pdu.brokers)
         response = pdu.command
-        origin = self._origin_of(request)
-        key = origin.capture, origin.conversation, origin.packet, origin.opaque
+        key = self._origin_of(request).key
         self._ahead.response(key, pdu.ts, response.code, response.remark, response.ext_fields, pdu)
 
     def _log(self, one: Input) -> Iterator[list[CapturedSend | Refused]]:
@@ -218,7 +217,7 @@ class CapturedSource:
             for chunk in source.chunks():
                 for row in reader.receive(chunk):
                     self._receive_row(reader, row)
-                yield self._taken()
+                yield self._ahead.take()
                 if self._stopped:
                     return
             if problem := source.problem:
@@ -276,9 +275,6 @@ class CapturedSource:
         self._names.add_routed(brokers)
         for address in brokers:
             note_server(self.responders, address_of(address))
-
-    def _taken(self, everything: bool = False) -> list[CapturedSend | Refused]:
-        return self._ahead.take(everything)
 
 
 class _Collector:

@@ -22,9 +22,9 @@ from dissectors.remoting.versions import V5_0_0
 
 from ..config import DEFAULT_INSTANCE, ProducerConfig
 from ..errors import ClientError, SendTimeoutError
+from ..fault import DETECTOR_PERIOD_MS, FaultStrategy
 from ..namespace import wrap_namespace
-from ..wire.channel import Channel
-from ..wire.channel_pool import ChannelPool, OnChannelRequest
+from ..wire.channel import Channel, ChannelPool, OnChannelRequest
 from ..wire.connection import NEVER
 from ..wire.network import MS, Network, Timer
 from ..wire.operation import Runner
@@ -33,10 +33,9 @@ from ..wire.steps import Await, Invoke, Resumable, Steps
 from .route_cache import RouteCache
 
 HEART_BEAT: Final = int(RequestCode.HEART_BEAT)
+GET_MAX_OFFSET: Final = int(RequestCode.GET_MAX_OFFSET)
 UNREGISTER_CLIENT: Final = int(RequestCode.UNREGISTER_CLIENT)
-TOPIC_NOT_EXIST: Final = int(ResponseCode.TOPIC_NOT_EXIST)
 NOT_SUPPORTED: Final = int(ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
-GO_AWAY: Final = int(ResponseCode.GO_AWAY)
 
 _FIRST_HEARTBEAT_MS: Final = 1000
 """delay before the first heartbeat to a new master, ms"""
@@ -156,6 +155,7 @@ class ClusterClient:
                 yield Await(waiting.append, waiting.clear, deadline + 2 * _STEP_NS, _unheard)
 
     def _heartbeat(self, address: str, deadline: int) -> Steps[None]:
+        # in the order of names, as fastjson writes them
         members: dict[str, object] = {"clientID": self.client_id, "consumerDataSet": []}
         if self.config.client_version >= V5_0_0:
             members["heartbeatFingerprint"] = 0
@@ -164,7 +164,7 @@ class ClusterClient:
             members["withoutSub"] = False
         body = encode_body(HEART_BEAT, False, members)
         request = plain_request(self.config, HEART_BEAT, {}, body)
-        self._greeted.add(address)
+        self._greeted.add(address)  # at once: other sends do not greet it meanwhile
         try:
             yield from self.channels.ask(Invoke(address, request, deadline, True))
         except ClientError:
@@ -190,7 +190,7 @@ class ClusterClient:
         if self._closed:
             return
         now = self.network.now()
-        self.offset = self.network.epoch() - now
+        self.offset = self.network.epoch() - now  # again, because the wall clock may be set
         self.channels.watched = NEVER
         earliest = now  # run again at once if a task below fails
         try:
@@ -241,6 +241,7 @@ class ClusterClient:
     def farewell(self) -> Iterable[Steps[None]]:
         """Return the requests that unregister this client from brokers."""
         deadline = self.network.now() + min(self.config.api_timeout_ms, 1000) * MS
+        # a broker forgets the client by itself when its connection ends
         greeted = [address for address in self._greeted if self.channels.get(address) is not None]
         return [self._unregister(address, deadline) for address in greeted]
 
@@ -265,3 +266,39 @@ def _client_id(config: ProducerConfig, ip: str, now: int) -> str:
     if config.unit_name:
         parts.append(config.unit_name)
     return "@".join(parts)
+
+
+class Detector:
+    """Probes the brokers that a fault strategy avoids, in the background.
+
+    RocketMQ: LatencyFaultToleranceImpl.detectByOneRound, MQClientInstance (ServiceDetector); 5.1.4.
+    """
+
+    def __init__(self, client: ClusterClient, strategy: FaultStrategy) -> None:
+        """Start probing for `strategy` if it has a detector."""
+        self._client = client
+        self._strategy = strategy
+        if strategy.settings.enabled and strategy.settings.detector:
+            client.repeat(DETECTOR_PERIOD_MS, self._step)
+
+    def _step(self, now: int) -> None:
+        for broker in self._strategy.due(now // MS):
+            self._strategy.probing(broker, now // MS)
+            address = self._client.routes.master_of(broker)
+            topic = self._client.routes.any_topic()
+            if address is None:
+                self._strategy.forget(broker)
+            elif topic is not None:
+                self._client.runner.start(self._probe(broker, address, topic))
+
+    def _probe(self, broker: str, address: str, topic: str) -> Steps[None]:
+        timeout = self._strategy.settings.detect_timeout_ms
+        fields = {"topic": topic, "queueId": "0"}
+        request = plain_request(self._client.config, GET_MAX_OFFSET, fields)
+        deadline = self._client.network.now() + timeout * MS
+        try:
+            invoke = yield from self._client.channels.ask(Invoke(address, request, deadline, True))
+        except ClientError:
+            return
+        assert invoke.command is not None
+        self._strategy.probed(broker, invoke.command.code == 0)

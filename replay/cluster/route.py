@@ -9,6 +9,7 @@ RocketMQ: TopicRouteData, MQClientInstance.topicRouteData2TopicPublishInfo, Topi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from dissectors.endpoint import split_endpoint
@@ -35,48 +36,23 @@ _LOGICAL: Final = "__syslo__"
 _GLOBAL: Final = "__global__"
 
 
+@dataclass(slots=True)
 class Route:
     """The parts of a topic's route that a producer needs."""
 
-    __slots__ = (
-        "addresses",
-        "brokers_left_out",
-        "left_out",
-        "logical",
-        "queues",
-        "topic",
-        "write_counts",
-    )
-
-    def __init__(
-        self,
-        topic: str,
-        queues: tuple[MessageQueue, ...],
-        addresses: dict[str, dict[str, str]],
-        write_counts: dict[str, int],
-        logical: dict[MessageQueue, str],
-        left_out: int = 0,
-    ) -> None:
-        self.topic = topic
-        self.queues = queues
-        """writable queues, in round-robin order"""
-        self.addresses = addresses
-        """broker name → its addresses by broker id"""
-        self.write_counts = write_counts
-        """broker name → write queues that the route gives it"""
-        self.logical = logical
-        """queue of a static topic → its current broker"""
-        self.left_out = left_out
-        """queues that the NameServer names beyond `MOST_QUEUES`"""
-        self.brokers_left_out = 0
-        """brokers that it names beyond `MOST_BROKERS`"""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Route) and all(
-            getattr(self, name) == getattr(other, name) for name in self.__slots__
-        )
-
-    __hash__ = None  # type: ignore[assignment]
+    topic: str
+    queues: tuple[MessageQueue, ...]
+    """writable queues, in round-robin order"""
+    addresses: dict[str, dict[str, str]]
+    """broker name → its addresses by broker id"""
+    write_counts: dict[str, int]
+    """broker name → write queues that the route gives it"""
+    logical: dict[MessageQueue, str]
+    """queue of a static topic → its current broker"""
+    left_out: int
+    """queues that the NameServer names beyond `MOST_QUEUES`"""
+    brokers_left_out: int = 0
+    """brokers that it names beyond `MOST_BROKERS`"""
 
 
 class PublishTable:
@@ -84,20 +60,19 @@ class PublishTable:
 
     __slots__ = ("index", "queues", "route")
 
-    def __init__(self, route: Route, index: QueueIndex | None = None) -> None:
+    def __init__(self, route: Route) -> None:
         self.route = route
         self.queues = list(route.queues)
-        self.index = index or QueueIndex()
+        self.index = QueueIndex()
 
     def write_queue_nums(self, broker_name: str) -> int:
         """Return a broker's number of write queues in the route, or -1 if it has none."""
         return self.route.write_counts.get(broker_name, -1)
 
     def broker_of(self, queue: MessageQueue) -> str:
-        """Return the broker of a queue; for static topics it differs from the queue's broker
-        name.
-        """
-        return self.route.logical.get(queue, queue.broker_name) if self.route.logical else queue[1]
+        """Return the broker of a queue: that of a static topic's queue has another name."""
+        logical = self.route.logical  # nearly always empty, and this is called for each send
+        return logical.get(queue, queue.broker_name) if logical else queue.broker_name
 
 
 def decode_route(topic: str, body: bytes, most_queues: int | None = None) -> Route | None:
@@ -134,7 +109,7 @@ def _route_of(
         return Route(topic, tuple(sorted_queues), addresses, counts, logical, left_out)
     queues: list[MessageQueue] = []
     left_out = 0
-    for name, perm, writes in sorted(rows):
+    for name, perm, writes in sorted(rows):  # Java sorts by broker name before the round robin
         if perm & WRITE and MASTER in addresses.get(name, {}):
             taken = min(writes, MOST_QUEUES - len(queues))
             left_out += writes - taken
@@ -191,6 +166,7 @@ def _logical(topic: str, mapping: Mapping[object, object]) -> tuple[dict[Message
     for name, info in mapping.items():
         scope, current = _member(info, "scope"), _member(info, "currIdMap")
         scope = scope if isinstance(scope, str) and scope else _GLOBAL
+        # as TopicQueueMappingUtils.getMockBrokerName: the global scope loses two underscores
         logical_name = "__syslo__global__" if scope == _GLOBAL else f"{_LOGICAL}{scope}"
         epoch, total = _number(info, "epoch"), _number(info, "totalQueues")
         totals[logical_name] = max(totals.get(logical_name, (-1, 0)), (epoch, total))

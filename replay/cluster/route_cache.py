@@ -1,8 +1,6 @@
 """Cached routes of the topics in use, and the masters of their brokers.
 
-Rules: one NameServer is queried; if it fails, the next ones are, each with a share of the remaining
-time, and the one that responds is kept. An unknown topic gets the queues of `create_topic_key`.
-Concurrent lookups of one route share a query.
+One NameServer is queried; if it fails, the next ones are, and the one that responds is kept.
 RocketMQ: MQClientInstance (updateTopicRouteInfoFromNameServer, cleanOfflineBroker),
 DefaultMQProducerImpl.tryToFindTopicPublishInfo, NettyRemotingClient.getAndCreateNameserverChannel.
 """
@@ -19,9 +17,9 @@ from dissectors.remoting.codes import ResponseCode
 
 from ..config import ProducerConfig
 from ..errors import BrokerError, ClientError, NameServerError, RouteError, TransportError
-from ..wire.channel_pool import ChannelPool
+from ..wire.channel import ChannelPool
 from ..wire.network import MS
-from ..wire.request import PlainRequest, plain_request
+from ..wire.request import plain_request
 from ..wire.steps import Invoke, Join, Steps
 from .route import BROKERS, GET_ROUTE, MASTER, QUEUES, PublishTable, Route, decode_route
 
@@ -98,7 +96,7 @@ class RouteCache:
     def _look_up(self, topic: str, deadline: int) -> Steps[PublishTable]:
         """Query a route, then that of the template topic for unknown topics."""
         route = yield from self._ask_route(topic, topic, deadline, None)
-        if route is None:
+        if route is None:  # the first message to it creates the topic after this template
             key = self._config.create_topic_key
             most = self._config.default_topic_queue_nums
             route = yield from self._ask_route(key, topic, deadline, most)
@@ -113,7 +111,7 @@ class RouteCache:
     def _ask_route(
         self, queried: str, topic: str, deadline: int, most_queues: int | None
     ) -> Steps[Route | None]:
-        """Yield the route of `asked`, as one of `topic`, or None if there is none."""
+        """Yield the route of `queried`, as one of `topic`, or None if there is none."""
         invoke = yield from self.ask(queried, deadline)
         assert invoke.command is not None
         if invoke.command.code == TOPIC_NOT_EXIST:
@@ -133,16 +131,16 @@ class RouteCache:
         return route
 
     def ask(self, topic: str, deadline: int) -> Steps[Invoke]:
-        """Yield a NameServer's route response for a topic. Raises NameServerError."""
-        request = plain_request(self._config, GET_ROUTE, {"topic": topic})
-        return (yield from self._ask_namesrv(request, deadline))
+        """Yield the response for a topic of the current NameServer, or of one after it.
 
-    def _ask_namesrv(self, request: PlainRequest, deadline: int) -> Steps[Invoke]:
-        """Query the current NameServer, then the next ones, within the remaining time."""
+        Raises NameServerError if none responds within the remaining time.
+        """
+        request = plain_request(self._config, GET_ROUTE, {"topic": topic})
         problems: list[str] = []
         hint = ""
         for left in range(len(self.namesrvs), 0, -1):
             now = self._now()
+            # each NameServer gets an equal share of what is left, so that the last one is asked
             share = min((deadline - now) // left, self._config.api_timeout_ms * MS)
             if share <= 0:
                 break
@@ -160,19 +158,15 @@ class RouteCache:
                     return invoke
                 rejection = BrokerError(code, invoke.command.remark)
                 problems.append(f"{self.namesrv} responded {rejection.reason}")
-            self._next_namesrv()
+            place = self.namesrvs.index(self.namesrv)
+            self.namesrv = self.namesrvs[(place + 1) % len(self.namesrvs)]
         raise NameServerError(
             "; ".join(problems) or "the timeout passed before a NameServer was asked", hint
         )
 
-    def _next_namesrv(self) -> None:
-        place = self.namesrvs.index(self.namesrv)
-        self.namesrv = self.namesrvs[(place + 1) % len(self.namesrvs)]
-
     def _keep(self, route: Route) -> PublishTable:
         """Store a route; an unchanged one keeps the round-robin index."""
-        for name, addresses in route.addresses.items():
-            self._brokers[name] = addresses
+        self._brokers.update(route.addresses)
         table = self._tables.get(route.topic)
         if table is None or table.route != route:
             table = self._tables[route.topic] = PublishTable(route)
@@ -206,8 +200,8 @@ class RouteCache:
         """Return whether an address is a NameServer's or in a route, VIP ports included."""
         if address in self.namesrvs:
             return True
-        every = [known for table in self._brokers.values() for known in table.values()]
-        return address in every or any(address == vip_address(known) for known in every)
+        every = (known for table in self._brokers.values() for known in table.values())
+        return any(address in (known, vip_address(known)) for known in every)
 
 
 def vip_address(address: str) -> str:

@@ -12,10 +12,8 @@ The file is a list of rules, applied in order; each to the messages that fit its
     property = { tenant = "test", secret = false }           # false removes it
     # drop = true                                            # leaves the message out
 
-Rules: pure; rules are validated before anything is sent. The work per message is bounded, because
-rules (of a journal) and texts may be untrusted. Files are read once, so the digest covers exactly
-what is used. A file's code runs only in `rewrite_of`, from the bytes that were read, never from a
-compiled file. Rules cannot change the UNIQ_KEY: keeping it is an option.
+A file's code runs only in `rewrite_of`, from the bytes that were read. Rules cannot change the
+UNIQ_KEY: keeping it is an option.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ _MAX_BYTES: Final = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class RewriteFiles:
-    """The contents of the rewrite files."""
+    """The contents of the rewrite files, read once: the digest covers exactly what is used."""
 
     rules: dict[str, bytes]
     """name of a file with rules → its content, in order"""
@@ -204,6 +202,7 @@ def apply_rules(
 
     `effort`: limit of the work; None is the default. RewriteError beyond it.
     """
+    # Work is bounded, because rules (of a journal) and texts may be untrusted.
     effort = Effort() if effort is None and rules else effort
     for rule in rules:
         assert effort is not None

@@ -149,7 +149,7 @@ class FaultGate:
         """Intercept the response to a request, for the fault that needs it."""
         if request.shape is None or request.command.flag & ONEWAY_FLAG:
             return
-        if len(self._waiting) >= MOST_DUE:
+        if len(self._waiting) >= MOST_DUE:  # the oldest: a dict keeps the order
             del self._waiting[next(iter(self._waiting))]
         self._waiting[request.command.opaque] = request
 

@@ -17,7 +17,8 @@ from dissectors.endpoint import endpoint_text, split_endpoint
 from dissectors.ports import VIP_BELOW
 from dissectors.remoting.broker_addresses import with_broker_addresses
 
-from ..transport.problems import is_ip_address
+from ..accepting import bound_socket
+from ..transport.problems import is_ip_address, is_own_address
 
 MOST_FRONTS: Final = 1024
 """real addresses that have a listener; the largest clusters have some dozens of brokers"""
@@ -77,7 +78,7 @@ class Fronts:
             host = "127.0.0.1"
         if self._host not in WILDCARDS:
             return host == self._host
-        return is_ip_address(host) and _is_local(host)
+        return is_ip_address(host) and is_own_address(host)
 
     def known(self) -> list[Front]:
         """Return the fronts opened so far."""
@@ -126,28 +127,6 @@ class Fronts:
             self.add_own(listening)
         self._opened(front)
         return front
-
-
-def bound_socket(host: str, port: int) -> socket.socket:
-    """Return a socket bound to an own address; OSError if that fails."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((host, port))
-    except BaseException:
-        bound.close()
-        raise
-    return bound
-
-
-def _is_local(address: str) -> bool:
-    """Return whether an IP address is one of this machine: only those can be bound."""
-    try:
-        bound_socket(address, 0).close()
-    except OSError:
-        return False
-    return True
 
 
 def _bound(host: str, wanted: int) -> tuple[socket.socket, socket.socket | None]:

@@ -1,10 +1,8 @@
 """One gRPC connection of the proxy without I/O: routes are rewritten, the rest passes.
 
-Rules: client frames pass unchanged; their headers show which streams request a route. Server DATA
-on such streams is held until the trailers and sent with replaced endpoints; a compressed message
-passes unchanged. Flow control ignores the few bytes of difference: its windows are thousands of
-times larger. Traffic that is not HTTP/2 passes uninspected. RFC 9113;
-apache.rocketmq.v2.MessagingService.
+Client frames pass unchanged; their headers show which streams request a route. Server DATA on such
+streams is held until the trailers and sent with replaced endpoints. Traffic that is not HTTP/2
+passes uninspected. RFC 9113; apache.rocketmq.v2.MessagingService.
 """
 
 from __future__ import annotations
@@ -161,6 +159,7 @@ class GrpcRelay:
                 return frames
             message += frames[at + HEAD : end]
             at = end
+        # a flag for compression and a length come first; a compressed message is left as it is
         if len(message) < 5 or message[0] or int.from_bytes(message[1:5]) != len(message) - 5:
             return frames
         try:
@@ -169,6 +168,7 @@ class GrpcRelay:
             return frames
         if new == message[5:]:
             return frames
+        # Flow control is left out: its windows are thousands of times larger than the difference.
         data = b"\0" + len(new).to_bytes(4) + new
         parts = [data[n : n + _MOST_DATA] for n in range(0, len(data), _MOST_DATA)]
         return b"".join(

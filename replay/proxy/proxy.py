@@ -1,10 +1,8 @@
 """The proxy on an asyncio loop: listeners, and one server connection per client connection.
 
-Rules: a client is read only while its server accepts bytes, and vice versa. A side that has
-finished sending may still read (half-close), except with TLS, gRPC, or faults. A connection is
-reset if the guard refuses it or its server is unreachable; while that server refuses connections,
-new ones are refused. Whether it does is checked before a client learns of a new broker, or of the
-end of a connection.
+A client is read only while its server accepts bytes, and vice versa. A side that has finished
+sending may still read (half-close), except with TLS, gRPC, or faults. A connection is reset if the
+guard refuses it or its server is unreachable; while that server refuses connections, new ones are.
 RocketMQ: NettyRemotingServer, NettyRemotingClient.
 """
 
@@ -18,14 +16,15 @@ import ssl
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Final, cast
 
 from dissectors.endpoint import endpoint_text, host_of, split_endpoint
 from dissectors.open_files import require_files
 from dissectors.remoting.command import ONEWAY_FLAG, RemotingCommand
 
-from ..accepting import Acceptor, OpenFiles, allow_files
+from ..accepting import Acceptor, OpenFiles, allow_files, bound_socket, wait_for_end
 from ..errors import ConfigError
 from ..safety import TargetRefused
 from ..sandbox.events import EventKind, SandboxEvent
@@ -38,7 +37,7 @@ from ..transport.tls import server_context
 from ..wire.network import Link
 from ..wire_capture import WireCapture, WireConnection
 from .faults import INJECTED, FaultGate, FaultyServer, ProxiedRequest, ServerResponse, frame_of
-from .fronts import WILDCARDS, Front, Fronts, bound_socket
+from .fronts import WILDCARDS, Front, Fronts
 from .grpc_relay import GrpcRelay
 from .options import ProxyOptions, check_options
 from .relay import ProxyRelay
@@ -97,7 +96,7 @@ class Proxy:
         self._held: list[Callable[[], None]] = []
         """calls that end the wait of connections for these ports"""
         self._tls: ssl.SSLContext | None = None
-        self._grpc_tls: ssl.SSLContext | None = None
+        self._grpc_tls: ssl.SSLContext | None = None  # its ALPN must not be offered to the others
         self._flushing: asyncio.TimerHandle | None = None
 
     async def start(self) -> Proxy:
@@ -110,17 +109,9 @@ class Proxy:
         self.injector = Injector(options.seed, asyncio.get_running_loop().time, INJECTED)
         self.faulty(NAMESRV)
         self.injector.add(options.injections)
-        self.network = AioNetwork(options.tls, self._why_not, _HIGH_WATER)
-        self.grpc_network = AioNetwork(options.tls, self._why_not, _HIGH_WATER, ("h2",))
-        try:
-            bound = bound_socket(options.host, options.port)
-        except OSError as error:
-            where = endpoint_text(options.host, options.port)
-            reason = f"cannot listen on {where}: {error.strerror or error}"
-            raise ConfigError(reason, "give another port", setting="host") from None
-        port: int = bound.getsockname()[1]
-        self.namesrv = endpoint_text(options.host, port)
-        self.fronts.add_own(bound)
+        self.network = AioNetwork(options.tls, self.why_not, _HIGH_WATER)
+        self.grpc_network = AioNetwork(options.tls, self.why_not, _HIGH_WATER, ("h2",))
+        bound, self.namesrv = self._bind(options.port, "host")
         if itself := [one for one in options.namesrv if self.fronts.leads_here(one)]:
             bound.close()
             reason = f"the NameServer {itself[0]} is the address that the proxy listens on"
@@ -128,28 +119,30 @@ class Proxy:
         if options.wire is not None:
             self.wire = WireCapture("", options.wire)
             self._flush_wire()
-        front = Front(NAMESRV, options.namesrv, options.host, port, ((bound, options.namesrv),))
-        self._listen(front)
+        self._listen(self._front(NAMESRV, bound, options.namesrv))
         if options.grpc:
-            self._front_grpc()
+            bound, self.grpc = self._bind(options.grpc_port, "grpc_port")
+            front = self._front("grpc", bound, (options.grpc,), grpc=True)
+            self.fronts.add(options.grpc, front)
+            self._listen(front)
         return self
 
-    def _front_grpc(self) -> None:
-        """Listen for gRPC clients."""
-        options = self.options
+    def _bind(self, port: int, setting: str) -> tuple[socket.socket, str]:
+        """Return a bound socket and its own `host:port`; ConfigError if the port is in use."""
+        host = self.options.host
         try:
-            bound = bound_socket(options.host, options.grpc_port)
+            bound = bound_socket(host, port)
         except OSError as error:
-            where = endpoint_text(options.host, options.grpc_port)
-            reason = f"cannot listen on {where}: {error.strerror or error}"
-            raise ConfigError(reason, "give another port", setting="grpc_port") from None
-        port: int = bound.getsockname()[1]
-        targets = (options.grpc,)
-        front = Front("grpc", targets, options.host, port, ((bound, targets),), grpc=True)
-        self.grpc = endpoint_text(options.host, port)
+            reason = f"cannot listen on {endpoint_text(host, port)}: {error.strerror or error}"
+            raise ConfigError(reason, "give another port", setting=setting) from None
         self.fronts.add_own(bound)
-        self.fronts.add(options.grpc, front)
-        self._listen(front)
+        return bound, endpoint_text(host, bound.getsockname()[1])
+
+    def _front(
+        self, name: str, bound: socket.socket, targets: tuple[str, ...], grpc: bool = False
+    ) -> Front:
+        port = bound.getsockname()[1]
+        return Front(name, targets, self.options.host, port, ((bound, targets),), grpc)
 
     async def close(self) -> None:
         """Close every connection and stop listening."""
@@ -194,7 +187,7 @@ class Proxy:
             return options.advertised or options.host
         return host_of(local)
 
-    def _why_not(self, address: str, named: str) -> str | None:
+    def why_not(self, address: str, named: str) -> str | None:
         """Return why the proxy does not connect to an address; None: it may."""
         if self.fronts.leads_here(address):
             return f"{address} is this proxy; check brokerIP1 and listenPort of the broker"
@@ -227,7 +220,7 @@ class Proxy:
     def _may_check(self, targets: Iterable[str]) -> bool:
         """Return whether the user has allowed these addresses already; no name is looked up."""
         return self._unchecked < _MOST_CHECKS and all(
-            is_ip_address(host_of(one)) and self._why_not(one, one) is None for one in targets
+            is_ip_address(host_of(one)) and self.why_not(one, one) is None for one in targets
         )
 
     def _checked(self) -> None:
@@ -251,6 +244,21 @@ class Proxy:
         return self.grpc_network if front.grpc else self.network
 
 
+def _ignore(*_: object) -> None:
+    pass
+
+
+@dataclass(slots=True)
+class _Side:
+    """The callbacks of one link to a client or a server."""
+
+    opened: Callable[[Link], None]
+    refused: Callable[[str, str], None] = _ignore
+    received: Callable[[bytes], None] = _ignore
+    ended: Callable[[str], None] = _ignore
+    resumed: Callable[[], None] = _ignore
+
+
 class _Attempt:
     """An attempt to reach any of several servers; a connection that opens is closed again."""
 
@@ -266,6 +274,7 @@ class _Attempt:
         self._left = iter(targets)
         self._timeout = int(seconds * 1e9)
         self._done = done
+        self._side = _Side(self._opened, self._refused)
         self._next()
 
     def _next(self) -> None:
@@ -273,30 +282,18 @@ class _Attempt:
         if target is None:
             self._done(False)
         else:
-            self._cancel = self._network.open(target, self._timeout, self)
+            self._cancel = self._network.open(target, self._timeout, self._side)
 
     def cancel(self) -> None:
         """End the attempt; `done` is not called."""
         self._cancel()
 
-    def opened(self, link: Link) -> None:
-        """Close the connection."""
-        assert isinstance(link, AioLink)
+    def _opened(self, link: Link) -> None:
         link.abort()
         self._done(True)
 
-    def refused(self, reason: str, hint: str) -> None:  # noqa: ARG002
-        """Try the next server."""
+    def _refused(self, *_: str) -> None:
         self._next()
-
-    def received(self, data: bytes) -> None:
-        """Do nothing: the connection is closed."""
-
-    def ended(self, reason: str) -> None:
-        """Do nothing: the connection is closed."""
-
-    def resumed(self) -> None:
-        """Do nothing: the connection is closed."""
 
 
 class _Port:
@@ -402,57 +399,6 @@ class _Port:
         self._proxy.tell(EventKind.LISTENING, self._front.name, own, f"{own} can be reached again")
 
 
-class _ClientSide:
-    """Callbacks of the client connection."""
-
-    def __init__(self, connection: ProxyConnection) -> None:
-        self._connection = connection
-        self.received: Callable[[bytes], None] = connection.from_client
-        """handler of received bytes"""
-
-    def opened(self, link: Link) -> None:
-        """Handle the open connection."""
-        assert isinstance(link, AioLink)
-        self._connection.client_opened(link)
-
-    def refused(self, reason: str, hint: str) -> None:
-        """Do nothing: the client opened this connection."""
-
-    def ended(self, reason: str) -> None:
-        """Handle the end of the connection."""
-        self._connection.ended(by_client=True, reason=reason)
-
-    def resumed(self) -> None:
-        """Resume reading from the server: the client accepts bytes."""
-        self._connection.client_takes()
-
-
-class _ServerSide:
-    """Callbacks of the connection to the real server."""
-
-    def __init__(self, connection: ProxyConnection) -> None:
-        self._connection = connection
-        self.received: Callable[[bytes], None] = connection.from_server
-        """handler of received bytes"""
-
-    def opened(self, link: Link) -> None:
-        """Handle the open connection."""
-        assert isinstance(link, AioLink)
-        self._connection.server_opened(link)
-
-    def refused(self, reason: str, hint: str) -> None:
-        """Handle a failed connection attempt."""
-        self._connection.server_refused(reason, hint)
-
-    def ended(self, reason: str) -> None:
-        """Handle the end of the connection."""
-        self._connection.ended(by_client=False, reason=reason)
-
-    def resumed(self) -> None:
-        """Resume reading from the client: the server accepts bytes."""
-        self._connection.server_takes()
-
-
 class ProxyConnection:
     """A client connection and its connection to the real server."""
 
@@ -467,8 +413,6 @@ class ProxyConnection:
         """what the client connected to"""
         self.peer = ""
         """address of the client, `ip:port`"""
-        self.client = _ClientSide(self)
-        """callbacks of the client connection"""
         self._proxy = proxy
         self._targets = itertools.chain(targets)
         self._target = ""
@@ -499,16 +443,30 @@ class ProxyConnection:
         else:
             self._relay = ProxyRelay(self, self._rewritten, proxy.room, self._gate)
         self._from_client = self._relay.from_client
-        self.from_server = self._relay.from_server
+        self.client = _Side(
+            self._client_opened,
+            received=self._early_or_paced,
+            ended=self._client_ended,
+            resumed=self._client_takes,
+        )
+        """callbacks of the client connection"""
+        self._server_side = _Side(
+            self._server_opened,
+            self._server_refused,
+            self._relay.from_server,
+            self._server_ended,
+            self._server_takes,
+        )
 
     # -- the client -----------------------------------------------------------------------------
 
-    def client_opened(self, link: AioLink) -> None:
+    def _client_opened(self, link: Link) -> None:
         """Open the connection to the real server, then read the client."""
+        assert isinstance(link, AioLink)
         proxy = self._proxy
         self._client, self.peer = link, link.peer
         link.half_closed = lambda: self._half_closed(by_client=True)
-        link.pause_reading()
+        link.pause_reading()  # until the server can take what the client sends
         proxy.connections.add(self)
         if len(proxy.connections) > proxy.options.connections_limit:
             proxy.tell(EventKind.REFUSED, self.front.name, self.peer, "too many connections")
@@ -520,8 +478,8 @@ class ProxyConnection:
             return
         self._next_target()
 
-    def from_client(self, data: bytes) -> None:
-        """Handle bytes from the client."""
+    def _early_or_paced(self, data: bytes) -> None:
+        """Handle bytes from the client before the server is reached, or with faults."""
         if self._server is None:  # TLS may have read some before the pause
             self._early.append(data)
         else:
@@ -529,14 +487,14 @@ class ProxyConnection:
             if self.pace is not None:
                 self._read_slowly(self.pace(len(data)))
 
-    def client_takes(self) -> None:
+    def _client_takes(self) -> None:
         """Resume reading from the server."""
         self._proxy.room.take(-self._server_waits)
         if self._server_waits and self._server is not None:
             self._server.resume_reading()
         self._server_waits = 0
 
-    def server_takes(self) -> None:
+    def _server_takes(self) -> None:
         """Resume reading from the client."""
         self._proxy.room.take(-self._client_waits)
         if self._client_waits and self._client is not None:
@@ -562,16 +520,17 @@ class ProxyConnection:
             try:
                 await options.consent((target,))
             except TargetRefused as refusal:
-                self.server_refused(str(refusal), "")
+                self._server_refused(str(refusal), "")
                 return
         if not self._closed:
             timeout = int(options.connect_seconds * 1e9)
             proxy = self._proxy
             network = proxy.network_of(self.front)
-            self._give_up = network.open(target, timeout, _ServerSide(self))
+            self._give_up = network.open(target, timeout, self._server_side)
 
-    def server_opened(self, link: AioLink) -> None:
+    def _server_opened(self, link: Link) -> None:
         """Start forwarding bytes."""
+        assert isinstance(link, AioLink)
         self._give_up = None
         if self._closed or self._client is None:
             link.abort()
@@ -587,7 +546,7 @@ class ProxyConnection:
             self.client.received = self._from_client
         self._client.resume_reading()
 
-    def server_refused(self, reason: str, hint: str) -> None:
+    def _server_refused(self, reason: str, hint: str) -> None:
         """Try the next NameServer; if there is none, close the client's connection."""
         self._give_up = None
         if self._closed:
@@ -632,15 +591,19 @@ class ProxyConnection:
             self._port.server_ended(forward)
         return True
 
-    def ended(self, *, by_client: bool, reason: str) -> None:
-        """Close the other side as this one ended."""
+    def _client_ended(self, reason: str) -> None:
+        """Close the connection to the server as the client closed its own."""
+        self._end(True, reason != CLOSED)
+
+    def _server_ended(self, reason: str) -> None:
+        """Close the client's connection as the server closed its own."""
         reset = reason != CLOSED
-        if by_client or self._closed or self._client is None:
-            self._end(by_client, reset)
+        if self._closed or self._client is None:
+            self._end(False, reset)
             return
         self._server = None
         self._client.pause_reading()  # what it sends has no receiver
-        self._port.server_ended(lambda: self._end(by_client, reset))
+        self._port.server_ended(lambda: self._end(False, reset))
 
     def close(self, reset: bool = False) -> None:
         """Close both sides: gracefully after pending writes, or at once."""
@@ -732,13 +695,8 @@ class ProxyConnection:
 
     def to_server(self, data: bytes) -> None:
         """Record bytes from the client and send them to the real server."""
-        if self._wire is not None:
-            self._wire.sent(time.time_ns(), data)
-        link = self._server
-        if link is not None:
-            link.send(data)
-            if not link.writable:
-                self._wait_for_server(link)
+        self.seen(data)
+        self.forward(data)
 
     def forward(self, data: bytes) -> None:
         """Send bytes to the real server."""
@@ -868,12 +826,7 @@ def run_proxy(
             await proxy.start()
             try:
                 started(proxy)
-                end = None if seconds is None else loop.time() + seconds
-                while not ended.is_set() and (end is None or loop.time() < end):
-                    wait = 1.0 if end is None else min(1.0, max(0.0, end - loop.time()))
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(ended.wait(), wait)
-                    tick()
+                await wait_for_end(ended, tick, seconds)
             finally:
                 await proxy.close()
 

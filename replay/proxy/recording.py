@@ -10,7 +10,7 @@ import io
 import os
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 _AT_ONCE: Final = 256 * 1024
@@ -24,8 +24,8 @@ _END_SECONDS: Final = 10.0
 class Tap:
     """One reader of a recording."""
 
-    def __init__(self, name: str, descriptor: int, ended: Callable[[], object] | None = None):
-        """Write to `descriptor` and close it; `ended` is called in the thread at the end."""
+    def __init__(self, name: str, descriptor: int) -> None:
+        """Write to `descriptor` and close it at the end."""
         self.name = name
         """name in messages"""
         self.lost = 0
@@ -35,7 +35,6 @@ class Tap:
         self.written = 0
         """bytes written"""
         self._descriptor = descriptor
-        self._ended = ended
         self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._queued = 0
         self._taken = 0
@@ -70,8 +69,6 @@ class Tap:
             self.error = error
         finally:
             os.close(self._descriptor)
-            if self._ended is not None:
-                self._ended()
 
 
 class Recording(io.BytesIO):

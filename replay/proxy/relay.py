@@ -98,6 +98,7 @@ class Stream:
             if end - at < _LEAST:
                 return False
             total, second, begin, code = _begin_of(data, at)
+            # a length with its top bit set would overflow the 64 bits of a prefix
             if total >> 31 or not is_prefix(total << 32 | second):
                 return False
             if begin == _JSON_BEGIN:

@@ -25,6 +25,7 @@ MAX_EXAMPLES: Final = 20
 """messages that are named for each kind of difference"""
 MAX_BROKERS: Final = 1000
 """brokers that are counted separately"""
+_EXAMPLES: Final = ("new_failures", "fixed", "maybe_twice")
 PERCENTILES: Final = (50.0, 90.0, 95.0, 99.0, 99.9)
 _CONDITION: Final = re.compile(
     r"\s*(?P<name>[a-z][a-z0-9_-]*)\s*(?:(?P<op>>=|<=|>|<|==|=|!=)\s*"
@@ -118,11 +119,7 @@ class Comparison:
         """µs between when a send was due and when it was made"""
         self.brokers: dict[tuple[str, str], BrokerFigures] = {}
         """(captured broker, replayed broker) → figures"""
-        self.examples: dict[str, list[Example]] = {
-            "new_failures": [],
-            "fixed": [],
-            "maybe_twice": [],
-        }
+        self.examples: dict[str, list[Example]] = {name: [] for name in _EXAMPLES}
         """the first messages of each kind"""
 
     def add(self, row: OutcomeEntry) -> None:
@@ -139,19 +136,15 @@ class Comparison:
         self.captured_failures += then.is_failed
         is_known = then.result is not Result.not_captured
         self.captured_unknown += not is_known
-        kinds = []
-        if now.is_failed and is_known and not then.is_failed:
-            self.new_failures += 1
-            kinds.append("new_failures")
-        if then.is_failed and not now.is_failed:
-            self.fixed += 1
-            kinds.append("fixed")
-        if row.maybe_twice:
-            self.maybe_twice += 1
-            kinds.append("maybe_twice")
-        for kind in kinds:
-            if len(self.examples[kind]) < MAX_EXAMPLES:
-                self.examples[kind].append(_example_of(row, then, now))
+        is_new_failure = now.is_failed and is_known and not then.is_failed
+        is_fixed = then.is_failed and not now.is_failed
+        self.new_failures += is_new_failure
+        self.fixed += is_fixed
+        self.maybe_twice += row.maybe_twice
+        kinds = (is_new_failure, is_fixed, row.maybe_twice)
+        for is_one, examples in zip(kinds, self.examples.values(), strict=True):
+            if is_one and len(examples) < MAX_EXAMPLES:
+                examples.append(_example_of(row, then, now))
         self._add_latencies(row, then, now)
 
     def _add_latencies(self, row: OutcomeEntry, then: Side, now: Side) -> None:
@@ -236,24 +229,13 @@ _OPERATORS: Final[dict[str, Callable[[int, Fraction], bool]]] = {
     "=": lambda seen, limit: seen == limit,
     "!=": lambda seen, limit: seen != limit,
 }
-_COUNTS: Final = {
-    "failures": "failures",
-    "new-failures": "new_failures",
-    "fixed": "fixed",
-    "maybe-twice": "maybe_twice",
-    "attempts": "attempts",
-    "moved": "moved",
-    "messages": "messages",
-}
-_CAPTURED: Final = {"failures": "captured_failures", "attempts": "captured_attempts"}
-_MOMENTS: Final = {
-    "p50": 50.0,
-    "p90": 90.0,
-    "p95": 95.0,
-    "p99": 99.0,
-    "p999": 99.9,
-    "max": 100.0,
-}
+_COUNTS: Final = (
+    *("failures", "new-failures", "fixed", "maybe-twice", "attempts", "moved", "messages"),
+)
+"""counts of a `Comparison`, by the names of its attributes with hyphens"""
+_CAPTURED: Final = ("failures", "attempts")
+"""counts that are also known of the capture"""
+_MOMENTS: Final = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p999": 99.9, "max": 100.0}
 FIGURES: Final = (*_COUNTS, *_MOMENTS, *(f"late-{name}" for name in _MOMENTS))
 """figures that a condition may ask for"""
 
@@ -261,7 +243,7 @@ FIGURES: Final = (*_COUNTS, *_MOMENTS, *(f"late-{name}" for name in _MOMENTS))
 def figure_of(name: str, comparison: Comparison) -> int | None:
     """Return a figure of the replay: a count, or µs; None if there is no data."""
     if name in _COUNTS:
-        return int(getattr(comparison, _COUNTS[name]))
+        return int(getattr(comparison, name.replace("-", "_")))
     if name.startswith("late-"):
         return _moment_of(comparison.lateness, name.removeprefix("late-"))
     return _moment_of(comparison.replayed_latency, name)
@@ -269,7 +251,7 @@ def figure_of(name: str, comparison: Comparison) -> int | None:
 
 def _captured_figure_of(name: str, comparison: Comparison) -> int | None:
     if name in _CAPTURED:
-        return int(getattr(comparison, _CAPTURED[name]))
+        return int(getattr(comparison, f"captured_{name}"))
     return _moment_of(comparison.captured_latency, name)
 
 

@@ -16,7 +16,7 @@ import sys
 import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import fields
 from typing import IO, Final, NoReturn
 
@@ -29,7 +29,7 @@ from ..plan.planner import PlannedSend
 from ..safety import TargetRefused
 from ..sandbox import Sandbox, SandboxOptions
 from .journal_rows import JournalError
-from .replay_run import Figures, ReplayRun
+from .replay_run import Figures, ReplayRun, Stoppable
 from .replayer import run_replay
 
 BUCKETS: Final = 1 << 20
@@ -102,7 +102,6 @@ class LaneShares:
         return root
 
 
-MAX_JOBS: Final = 64
 _SOON: Final = 20_000_000
 """ns from the start signal to the first due step"""
 _TICK: Final = 0.1
@@ -152,7 +151,6 @@ class JobKilled(Exception):
 
 MakeRun = Callable[[int, JobTarget], ReplayRun]
 """(number of a process, what the first one says) -> what it does, made within that process"""
-Stoppable = Callable[[Callable[[], None]], AbstractContextManager[None]]
 
 
 class _Job:
@@ -206,11 +204,6 @@ class JobRun:
         self._started = False
         for number in range(jobs):
             self._jobs.append(_forked(number, make, self._jobs))
-
-    @property
-    def pids(self) -> list[int]:
-        """Process ids, in the order of their numbers."""
-        return [job.pid for job in self._jobs]
 
     def run(
         self,
@@ -326,14 +319,15 @@ _TARGET: Final = msgspec.json.Decoder(JobTarget)
 
 def _forked(number: int, make: MakeRun, others: Sequence[_Job]) -> _Job:
     to_job, from_job = os.pipe(), os.pipe()
-    sys.stdout.flush()
+    sys.stdout.flush()  # else the worker has a copy of what is buffered
     sys.stderr.flush()
+    # Signals wait until the worker has its own handlers: the parent's would run in it.
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
         pid = os.fork()
         if not pid:
             ours = [to_job[1], from_job[0]]
-            for other in others:
+            for other in others:  # open ends would hide that the parent or a worker is gone
                 ours += [other._inward, other.outward]
             _be_job(number, make, to_job[0], from_job[1], ours)
     finally:

@@ -4,15 +4,15 @@ Files (JSON lines, except the first): ``run.json`` (sources and options), ``step
 ``begin`` before each send and a row ``outcome`` after it), ``attempts.jsonl`` (every attempt as an
 exchange record, for `rmqtool report`), ``skipped.jsonl`` (sends that were not replayed, and why).
 
-Rules: a ``begin`` is written before the message can leave, so the journal of a killed process has
-every message that may have left without a known outcome. A truncated last line is dropped. `Sync`
-says when rows are forced to the disk, which matters only if the machine goes down.
+A ``begin`` is written before the message can leave, so the journal of a killed process has every
+message that may have left without a known outcome. A truncated last line is dropped.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -124,7 +124,7 @@ class JournalWriter:
                 self._write_waiting(name)
         except JournalError:
             self._release()
-            for place in reversed(self._begins):
+            for place in reversed(self._begins):  # from the end, so that the places stay right
                 del self._waiting[STEPS][place]
             self._begins.clear()
             for name in (STEPS, ATTEMPTS, SKIPPED):
@@ -154,7 +154,7 @@ class JournalWriter:
             with _write_errors(path):
                 number = _open_own(path, os.O_RDWR | os.O_CREAT)
                 try:
-                    os.posix_fallocate(number, 0, size)
+                    os.posix_fallocate(number, 0, size)  # unlike truncate, it takes the space
                 except OSError:
                     self._release()
                     raise
@@ -293,6 +293,7 @@ def _open_own(path: Path, flags: int) -> int:
     A journal may be untrusted: a link in it could make us change another file.
     """
     try:
+        # without O_NONBLOCK, a pipe of that name would wait for its other end
         number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, PRIVATE)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
@@ -399,8 +400,6 @@ class Progressed:
 
 def sources_of(names: Sequence[str]) -> list[SourceEntry]:
     """Return the source files of a run, so a resume can check that they are unchanged."""
-    import hashlib
-
     sources = []
     for name in names:
         if is_read_once(name):

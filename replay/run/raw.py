@@ -18,22 +18,24 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.command import ONEWAY_FLAG, RemotingCommand
 from dissectors.remoting.send_fields import V1, V2
 
+from ..acl import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE
 from ..cluster.client import ClusterClient
 from ..config import ProducerConfig
 from ..errors import BrokerError, ClientError, SendTimeoutError
 from ..message import Attempt, AttemptOutcome, MessageQueue, SendResult, SendStatus
 from ..plan.planner import PlannedSend, RawParts
 from ..send_queue import run_steps
+from ..sending.send_response import STATUSES
 from ..transport.aio import AioNetwork
+from ..wire.network import MS
 from ..wire.request import PlainRequest, plain_request
 from ..wire.steps import Invoke, Steps
 from .resend import Sent
 
-SECRETS: Final = ("AccessKey", "Signature", "SecurityToken")
+SECRETS: Final = (ACCESS_KEY, SIGNATURE, SECURITY_TOKEN)
 """ext fields of a captured signature"""
 QUEUE_FIELDS: Final = (V2.queue_id, V1.queue_id)
 _TOPICS: Final = 10_000
-_MS: Final = 1_000_000
 
 
 def raw_request(parts: RawParts, fields: dict[str, str]) -> PlainRequest:
@@ -83,7 +85,7 @@ class RawSender:
         await self._network.close()
 
     def _deadline(self) -> int:
-        return self._network.now() + self.config.send_timeout_ms * _MS
+        return self._network.now() + self.config.send_timeout_ms * MS
 
     async def _asked(self, invoke: Invoke) -> Invoke:
         return await run_steps(self._client.runner, _ask(invoke))
@@ -158,15 +160,8 @@ class RawSender:
             error = BrokerError(command.code, command.remark)
         if error is not None:
             return Sent(None, error, (attempt,))
-        status = _STATUSES.get(command.code if command is not None else 0, SendStatus.SEND_OK)
+        status = SendStatus.SEND_OK if command is None else STATUSES[command.code]
         return Sent(SendResult(status, step.captured_key or "", queue), None, (attempt,))
-
-
-_STATUSES: Final = {
-    int(ResponseCode.FLUSH_DISK_TIMEOUT): SendStatus.FLUSH_DISK_TIMEOUT,
-    int(ResponseCode.SLAVE_NOT_AVAILABLE): SendStatus.SLAVE_NOT_AVAILABLE,
-    int(ResponseCode.FLUSH_SLAVE_TIMEOUT): SendStatus.FLUSH_SLAVE_TIMEOUT,
-}
 
 
 def _ask(invoke: Invoke) -> Steps[Invoke]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Final, NamedTuple
@@ -63,12 +63,12 @@ def _size_of(steps: Iterable[PlannedSend | Skipped]) -> int:
     return sum(step.size for step in steps if isinstance(step, PlannedSend))
 
 
-def _place_of(steps: Iterable[PlannedSend | Skipped]) -> str:
+def _place_of(steps: Sequence[PlannedSend | Skipped]) -> str:
     """Return the origin of the last step."""
-    for step in reversed(list(steps)):
-        origin = step.origin if isinstance(step, Skipped) else step.captured.seen.origin
-        return f"at packet {origin.packet} of {origin.capture}"
-    return "before the first"
+    if not steps:
+        return "before the first"
+    origin = steps[-1].origin
+    return f"at packet {origin.packet} of {origin.capture}"
 
 
 class ReadAhead:

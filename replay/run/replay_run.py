@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from dissectors.budget import Budget
@@ -15,6 +16,9 @@ from ..sandbox import SandboxOptions
 from .compare import Comparison
 from .journal import JournalWriter, Progressed
 from .read_ahead import DEPTH
+
+Stoppable = Callable[[Callable[[], None]], AbstractContextManager[None]]
+"""gets a function that stops a run, which a signal handler may call while the context is entered"""
 
 
 @dataclass(slots=True)

@@ -1,10 +1,8 @@
 """Run a plan: send each step when it is due and its order allows it, and record the outcome.
 
-Rules: a step is in the journal before it can leave, and its outcome as soon as it is known. Steps
-in flight and waiting are bounded, so a slow target slows down reading. After `stop` no step is
-started, and those in flight end normally. Captured addresses are checked against the targets before
-a capture's next steps are sent. A step failed if a broker or the client rejected it; without a
-response it is `unknown`.
+Steps in flight and waiting are bounded, so a slow target slows down reading. After `stop` no step
+is started, and those in flight end normally. A step failed if a broker or the client rejected it;
+without a response it is `unknown`.
 """
 
 from __future__ import annotations
@@ -13,14 +11,15 @@ import asyncio
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from time import time_ns
 from typing import Final
 
 from dissectors.endpoint import endpoint_of_socket, split_endpoint
 from dissectors.open_files import require_files
+from dissectors.times import SECOND
 
 from ..async_producer import AsyncProducer
 from ..captured.captured_send import SkipReason
@@ -33,11 +32,12 @@ from ..sending.attempt_record import record_of_attempt
 from ..transport.names import addresses_of
 from ..transport.problems import local_ip
 from ..unique_id import UniqueIds
+from ..wire.network import MS
 from .compare import captured_side
 from .journal_rows import Begin, JournalError, OutcomeEntry, Result, SkippedRow
 from .raw import RawSender
 from .read_ahead import IN_FLIGHT, ReadAhead
-from .replay_run import Figures, ReplayRun
+from .replay_run import Figures, ReplayRun, Stoppable
 from .resend import Resender, Sent
 
 
@@ -197,20 +197,16 @@ _LATE: Final = 100_000_000
 """ns after which a send counts as late"""
 _SWITCH_SECONDS: Final = 0.0005
 """the sources are read by a thread of their own: how long a send may wait for it"""
-_MS: Final = 1_000_000
-_SECOND: Final = 1_000_000_000
 
 
-def run_replay(
-    run: ReplayRun, stoppable: Callable[[Callable[[], None]], AbstractContextManager[None]]
-) -> Figures:
+def run_replay(run: ReplayRun, stoppable: Stoppable) -> Figures:
     """Replay until the plan ends and nothing is in flight; return the figures.
 
-    `stoppable` receives the stop function, which a signal handler may call. Raises TargetRefused,
-    ConfigError, NameServerError if nothing can be sent at all, and errors of the sources.
+    Raises TargetRefused, ConfigError, NameServerError if nothing can be sent at all, and errors of
+    the sources.
     """
     require_files()
-    before = sys.getswitchinterval()
+    before = sys.getswitchinterval()  # Python's default of 5 ms would make sends late
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:
         return asyncio.run(_run(run, stoppable))
@@ -218,9 +214,7 @@ def run_replay(
         sys.setswitchinterval(before)
 
 
-async def _run(
-    run: ReplayRun, stoppable: Callable[[Callable[[], None]], AbstractContextManager[None]]
-) -> Figures:
+async def _run(run: ReplayRun, stoppable: Stoppable) -> Figures:
     if run.sandbox is None:
         return await _Replayer(run, run.config).run(stoppable)
     async with Sandbox(run.sandbox) as sandbox:
@@ -264,9 +258,7 @@ class _Replayer:
         address = config.namesrv_addresses()[0]
         self._ids = UniqueIds(local_ip(address), os.getpid(), int.from_bytes(os.urandom(4), "big"))
 
-    async def run(
-        self, stoppable: Callable[[Callable[[], None]], AbstractContextManager[None]]
-    ) -> Figures:
+    async def run(self, stoppable: Stoppable) -> Figures:
         """Send until the plan ends or `stop` is called."""
         self._targets += await self._resolved()
         self._start = self._now()
@@ -314,7 +306,7 @@ class _Replayer:
             await self._raw.close()
 
     def _now(self) -> int:
-        return int(self._loop.time() * _SECOND)
+        return int(self._loop.time() * SECOND)
 
     async def _tick(self) -> None:
         while True:
@@ -418,14 +410,13 @@ class _Replayer:
         if self._lanes.waiting >= max(_WAITING, 4 * self._run.in_flight):
             return False
         if self._lanes.bytes and self._lanes.bytes + step.size > self._bodies.most:
-            origin = step.captured.seen.origin
-            self._bodies.end(f"at packet {origin.packet} of {origin.capture}")
+            self._bodies.end(f"at packet {step.origin.packet} of {step.origin.capture}")
             return False
         return True
 
     async def _is_due(self, due: int) -> bool:
         """Wait for the due time of a step; return False if the run was stopped."""
-        wait = (self._start + due - self._now()) / _SECOND
+        wait = (self._start + due - self._now()) / SECOND
         if wait <= 0:
             return True
         try:
@@ -473,9 +464,10 @@ class _Replayer:
         while self._ready and len(self._tasks) + len(begun) < self._run.in_flight:
             place = self._ready.popleft()
             step = place.step
+            # The journal has the ids before anything leaves, so that a resumed run knows them.
             for message in step.messages:
                 if UNIQ_KEY not in message.properties:
-                    message.properties[UNIQ_KEY] = self._ids.next(time_ns() // _MS)
+                    message.properties[UNIQ_KEY] = self._ids.next(time_ns() // MS)
             again = self._is_again(step.number)
             journal.write(Begin(step.number, keys_of(step), again))
             begun.append((place, again))
@@ -518,7 +510,7 @@ class _Replayer:
         producer = self._producers[step.group]
         if isinstance(producer, ClientError):
             return Sent(None, producer, ())
-        return await self._resender.send(producer, step, time_ns() // _MS)
+        return await self._resender.send(producer, step, time_ns() // MS)
 
     def _check_hope(self, sent: Sent) -> None:
         """End the run if no NameServer responds and nothing was ever sent."""

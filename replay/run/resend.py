@@ -84,11 +84,7 @@ class QueueMap:
         self, wanted: CapturedQueue
     ) -> Callable[[Sequence[MessageQueue], Message], MessageQueue]:
         """Return a selector that chooses the mapped queue of a topic."""
-
-        def select(queues: Sequence[MessageQueue], _: Message) -> MessageQueue:
-            return self.find(queues, wanted)
-
-        return select
+        return lambda queues, _: self.find(queues, wanted)
 
     def find(self, queues: Sequence[MessageQueue], wanted: CapturedQueue) -> MessageQueue:
         """Return the mapped queue among the topic's queues (at least one)."""

@@ -1,14 +1,11 @@
-"""One broker of the sandbox: handlers, connections, and injections.
+"""One broker of the sandbox: its handlers, its restore from a file, and its background task.
 
-Rules: the broker responds to any request or closes the connection; no client can make it crash.
-RocketMQ: BrokerController, NettyRemotingAbstract.processRequestCommand.
+RocketMQ: BrokerController.
 """
 
 from __future__ import annotations
 
 import asyncio
-import traceback
-from collections.abc import Callable
 from typing import Final
 
 from dissectors.remoting.code_names import operation_of
@@ -42,8 +39,9 @@ from .handlers.transaction import HalfMessages
 from .injection.injector import DISK_FULL, Injector
 from .options import SandboxOptions
 from .pop.pop_requests import PopHandlers
-from .request import BadRequest, Handler, ReceivedRequest, topic_of
+from .request import ReceivedRequest, handlers_of
 from .server import Connection, HandlerResponse
+from .service import SandboxServer
 from .state import BrokerState
 from .store.memory import StoreFull
 from .store.sqlite import BrokerJournal
@@ -56,39 +54,38 @@ WAITING_TOPICS: Final = frozenset({SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC})
 """Topics whose messages are for later."""
 
 
-class Broker:
+class Broker(SandboxServer):
     """A broker that serves the requests of its port."""
 
     def __init__(self, state: BrokerState, injector: Injector) -> None:
+        super().__init__(state.hub, injector, state.events)
         self.state = state
         """its tables"""
-        self.name = state.name
-        """name of the broker"""
         self.schedule = Schedule(state)
         """delayed messages"""
         self.transactions = HalfMessages(state, self.schedule)
         """half messages"""
         self.pop = PopHandlers(state)
         """POP messages in flight"""
-        self._injector = injector
         self._scan: asyncio.TimerHandle | None = None
         rules = SendRules(state, self.schedule)
-        self._handlers: dict[int, Handler] = {
-            **SendHandlers(state, rules, self.transactions).handlers(),
-            **SendBackHandlers(state, rules, self.schedule, self.transactions).handlers(),
-            **ReplyHandlers(state, rules).handlers(),
-            **PullHandlers(state).handlers(),
-            **ClientHandlers(state).handlers(),
-            **OffsetHandlers(state).handlers(),
-            **QueryHandlers(state).handlers(),
-            **TopicHandlers(state).handlers(),
-            **GroupHandlers(state).handlers(),
-            **BrokerHandlers(state).handlers(),
-        }
-        self._handlers.update(self.pop.handlers())
-        self._handlers.update(AssignmentHandlers(state).handlers())
-        for code in [code for code in self._handlers if not _is_known(code, state.options)]:
-            del self._handlers[code]
+        for family in (
+            SendHandlers(state, rules, self.transactions),
+            SendBackHandlers(state, rules, self.schedule, self.transactions),
+            ReplyHandlers(state, rules),
+            PullHandlers(state),
+            ClientHandlers(state),
+            OffsetHandlers(state),
+            QueryHandlers(state),
+            TopicHandlers(state),
+            GroupHandlers(state),
+            BrokerHandlers(state),
+            self.pop,
+            AssignmentHandlers(state),
+        ):
+            for code, handler in handlers_of(family).items():
+                if _is_known(code, state.options):
+                    self.handlers[code] = handler
         self._make_topics()
 
     def _make_topics(self) -> None:
@@ -158,80 +155,26 @@ class Broker:
         self.pop.close()
         self.state.holds.close()
 
-    # -- connections ----------------------------------------------------------------------------
-
-    def opened(self, connection: Connection) -> bool:
-        """Return whether a client may connect; an injection may reject it."""
-        if not self._injector.admits(self.name, connection):
-            return False
-        self.tell(EventKind.CONNECTED, connection)
-        return True
-
     def closed(self, connection: Connection) -> None:
         """Handle a closed client connection."""
         self.state.forget(connection)
-        self.tell(EventKind.DISCONNECTED, connection)
-
-    def tell(self, kind: EventKind, connection: Connection | None = None, detail: str = "") -> None:
-        """Emit an event."""
-        self.state.tell(kind, connection, detail)
-
-    def drop_connections(self, chosen: Callable[[Connection], bool]) -> None:
-        """Reset the chosen connections to this broker."""
-        for connection in list(self.state.hub.connections):
-            if connection.service is self and chosen(connection):
-                connection.close(reset=True)
-
-    # -- requests -------------------------------------------------------------------------------
+        super().closed(connection)
 
     def serve(self, connection: Connection, command: RemotingCommand, body: bytes) -> None:
-        """Serve a request, unless an injection takes it."""
-        request = ReceivedRequest(connection, command, body)
+        """Count and serve a request, unless an injection takes it."""
         self.state.count_request(command.code)
-        if self._injector.is_active and self._injector.take(self, request):
-            return
-        self.execute(request)
-
-    def execute(self, request: ReceivedRequest) -> None:
-        """Serve a request as a healthy broker does."""
-        response = self._response_of(request)
-        if response is not None:
-            request.respond(response)
-            if response.code:
-                self.note_error(request, response)
+        super().serve(connection, command, body)
 
     def note_error(self, request: ReceivedRequest, response: HandlerResponse) -> None:
         """Count an error response, and emit an event."""
-        self.state.count_response(request.command.code, response.code)
-        if self.state.options.on_event is not None:
-            self.state.tell(
-                EventKind.ANSWERED,
-                request.connection,
-                response.remark or "",
-                code=request.command.code,
-                topic=topic_of(request),
-                response=response.code,
-            )
+        self.state.count_response(request.code, response.code)
+        super().note_error(request, response)
 
-    def _response_of(self, request: ReceivedRequest) -> HandlerResponse | None:
-        handler = self._handlers.get(request.command.code)
-        if handler is None:
-            code = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
-            remark = f" request type {request.command.code} not supported"
-            return HandlerResponse(code, None, b"", remark)
-        try:
-            return handler(request)
-        except BadRequest as bad:
-            return bad.response
-        except StoreFull:
+    def _response_to(self, error: Exception, request: ReceivedRequest) -> HandlerResponse:
+        if isinstance(error, StoreFull):
             self.tell(EventKind.STORE_FULL, request.connection, "the limit of the store is reached")
-            return HandlerResponse(ResponseCode.SERVICE_NOT_AVAILABLE, None, b"", DISK_FULL)
-        except Exception as error:  # a bug must not end the broker
-            detail = "".join(traceback.format_exception(error))
-            self.tell(EventKind.INTERNAL, request.connection, detail)
-            return HandlerResponse(ResponseCode.SYSTEM_ERROR, None, b"", type(error).__name__)
-
-    # -- background tasks -----------------------------------------------------------------------
+            return HandlerResponse(ResponseCode.SERVICE_NOT_AVAILABLE, remark=DISK_FULL)
+        return super()._response_to(error, request)
 
     def _scan_clients(self) -> None:
         self.start()

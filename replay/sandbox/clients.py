@@ -147,8 +147,8 @@ def _subscriptions(room: Room) -> BoundedTable[str, Subscription]:
 class ClientTable:
     """Producer and consumer groups of one broker."""
 
-    def __init__(self, room: Room | None = None) -> None:
-        self._room = room or Room()
+    def __init__(self, room: Room) -> None:
+        self._room = room
         self.producers: dict[str, BoundedTable[Connection, GroupMember]] = {}
         """group → members"""
         self.consumers: dict[str, ConsumerGroup] = {}
@@ -274,6 +274,7 @@ def _update(known: BoundedTable[str, Subscription], now: list[Subscription]) -> 
         newer = old is None or old.version < subscription.version
         if newer and known.put(subscription.topic, subscription):
             changed |= old is None or old.expression != subscription.expression
+    # what a heartbeat no longer names is unsubscribed
     topics = {subscription.topic for subscription in now}
     for topic in [topic for topic in known if topic not in topics]:
         known.drop(topic)

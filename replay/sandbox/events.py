@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 
 class EventKind(StrEnum):
@@ -57,3 +57,43 @@ class SandboxEvent(NamedTuple):
 
 EventSink = Callable[[SandboxEvent], None]
 """Called in the sandbox's own thread; it must return at once."""
+
+
+class EventPeer(Protocol):
+    """The connection that an event is about."""
+
+    peer: str
+    """address of the client, `ip:port`"""
+
+
+class Events:
+    """Emits the events of one server."""
+
+    def __init__(self, sink: EventSink | None, now_ms: Callable[[], int], server: str) -> None:
+        self.server = server
+        """name of the server"""
+        self._sink = sink
+        self._now_ms = now_ms
+
+    @property
+    def heard(self) -> bool:
+        """Whether anybody receives events."""
+        return self._sink is not None
+
+    def tell(
+        self,
+        kind: EventKind,
+        connection: EventPeer | None = None,
+        detail: str = "",
+        *,
+        code: int | None = None,
+        topic: str = "",
+        count: int = 1,
+        response: int | None = None,
+    ) -> None:
+        """Emit an event; see `SandboxEvent`."""
+        if self._sink is not None:
+            peer = connection.peer if connection is not None else ""
+            at = self._now_ms()
+            event = SandboxEvent(at, kind, self.server, peer, detail, code, topic, count, response)
+            self._sink(event)

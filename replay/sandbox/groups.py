@@ -75,10 +75,8 @@ def group_of_value(value: dict[str, object]) -> GroupConfig | None:
 class GroupTable:
     """The subscription groups of one broker."""
 
-    def __init__(self, room: Room | None = None) -> None:
-        self._groups = BoundedTable[str, GroupConfig](
-            room or Room(), lambda name, _: weight_of(name)
-        )
+    def __init__(self, room: Room) -> None:
+        self._groups = BoundedTable[str, GroupConfig](room, lambda name, _: weight_of(name))
 
     def get(self, group: str) -> GroupConfig | None:
         """Return the group of that name, or None."""

@@ -37,9 +37,9 @@ class Held:
 class LongPolling:
     """The held requests of one broker."""
 
-    def __init__(self, limit: int, room: Room | None = None) -> None:
+    def __init__(self, limit: int, room: Room) -> None:
         """At most `limit` requests are held at a time, within the memory of `room`."""
-        self._room = room or Room()
+        self._room = room
         self._limit = limit
         self._held: dict[tuple[str, int], list[Held]] = {}
         self._count = 0

@@ -7,31 +7,23 @@ RocketMQ: RouteInfoManager, ClientRequestProcessor, DefaultRequestProcessor.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from dissectors.remoting.bodies.registry import decode_body, encode_body
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.fastjson.codec import encode_json
 from dissectors.remoting.versions import V4_9_4
 
 from .clients import NAME_LIMIT
-from .events import EventKind, SandboxEvent
+from .events import EventKind, Events
 from .injection.injector import Injector
 from .options import SandboxOptions
-from .request import (
-    BadRequest,
-    Handler,
-    ReceivedRequest,
-    settings_of,
-    settings_text,
-    topic_of,
-)
+from .request import BadRequest, ReceivedRequest, handlers_of, serves, settings_of, settings_text
 from .room import BoundedTable, Room, room_of, weight_of
 from .server import Connection, HandlerResponse, Hub
+from .service import SandboxServer
 from .state import faq_of
 from .topics import WRITE, TopicConfig, TopicTable, topic_of_value
 
@@ -113,18 +105,14 @@ class Registered:
         return weight_of(self.cluster, self.name)
 
 
-class NameServer:
+class NameServer(SandboxServer):
     """Serves topic routes."""
-
-    name = NAME
 
     def __init__(
         self, options: SandboxOptions, hub: Hub, injector: Injector, now_ms: Callable[[], int]
     ) -> None:
+        super().__init__(hub, injector, Events(options.on_event, now_ms, NAME))
         self._options = options
-        self._hub = hub
-        self._injector = injector
-        self._now_ms = now_ms
         self._room = room_of(options.store_limit)
         self._brokers = BoundedTable[str, Registered](self._room, lambda _, broker: broker.size)
         self._values = BoundedTable[tuple[str, str], str](
@@ -132,52 +120,18 @@ class NameServer:
         )
         self._wiped: set[str] = set()
         self._config = _SETTINGS | (_SETTINGS_OF_5 if options.is_5 else {})
-        self.requests = 0
-        """requests that were served"""
-        self.handlers: dict[int, Handler] = {
-            RequestCode.GET_ROUTEINFO_BY_TOPIC: self.route,
-            RequestCode.GET_BROKER_CLUSTER_INFO: self.cluster,
-            RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: self.all_topics,
-            RequestCode.GET_TOPICS_BY_CLUSTER: self.topics_of_cluster,
-            RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: self.system_topics,
-            RequestCode.PUT_KV_CONFIG: self.put_value,
-            RequestCode.GET_KV_CONFIG: self.get_value,
-            RequestCode.DELETE_KV_CONFIG: self.delete_value,
-            RequestCode.GET_KVLIST_BY_NAMESPACE: self.values,
-            RequestCode.REGISTER_BROKER: self.register,
-            RequestCode.UNREGISTER_BROKER: self.unregister,
-            RequestCode.DELETE_TOPIC_IN_NAMESRV: self.done,
-            RequestCode.QUERY_DATA_VERSION: self.data_version,
-            RequestCode.BROKER_HEARTBEAT: self.done,
-            RequestCode.WIPE_WRITE_PERM_OF_BROKER: self.wipe,
-            RequestCode.ADD_WRITE_PERM_OF_BROKER: self.unwipe,
-            RequestCode.UPDATE_NAMESRV_CONFIG: self.change,
-            RequestCode.GET_NAMESRV_CONFIG: self.config,
-            RequestCode.GET_UNIT_TOPIC_LIST: self.no_topics,
-            RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: self.no_topics,
-            RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: self.no_topics,
-        }
-        """request code → what serves it"""
+        self.handlers = handlers_of(self)
 
     def add(self, broker: Registered) -> None:
         """Add a broker."""
         self._brokers.put(broker.name, broker)
-
-    # -- connections ----------------------------------------------------------------------------
-
-    def opened(self, connection: Connection) -> bool:
-        """Return whether a client may connect; an injection may reject it."""
-        if not self._injector.admits(NAME, connection):
-            return False
-        self.tell(EventKind.CONNECTED, connection)
-        return True
 
     def closed(self, connection: Connection) -> None:
         """Handle a closed connection; unregister its broker, if it was one."""
         for broker in list(self._brokers.values()):
             if broker.connection is connection:
                 self._forget(broker)
-        self.tell(EventKind.DISCONNECTED, connection)
+        super().closed(connection)
 
     def _forget(self, broker: Registered) -> None:
         self._brokers.drop(broker.name)
@@ -185,72 +139,18 @@ class NameServer:
         broker.topics.empty()
         broker.addresses.empty()
 
-    def tell(self, kind: EventKind, connection: Connection | None = None, detail: str = "") -> None:
+    def note_success(self, request: ReceivedRequest, response: HandlerResponse) -> None:
         """Emit an event."""
-        if self._options.on_event is not None:
-            peer = connection.peer if connection is not None else ""
-            self._options.on_event(SandboxEvent(self._now_ms(), kind, NAME, peer, detail))
+        self._note(EventKind.REQUEST, request, response)
 
-    def drop_connections(self, chosen: Callable[[Connection], bool]) -> None:
-        """Reset the chosen connections to the NameServer."""
-        for connection in list(self._hub.connections):
-            if connection.service is self and chosen(connection):
-                connection.close(reset=True)
-
-    # -- requests -------------------------------------------------------------------------------
-
-    def serve(self, connection: Connection, command: RemotingCommand, body: bytes) -> None:
-        """Serve a request, unless an injection takes it."""
-        request = ReceivedRequest(connection, command, body)
-        self.requests += 1
-        if self._injector.is_active and self._injector.take(self, request):
-            return
-        self.execute(request)
-
-    def execute(self, request: ReceivedRequest) -> None:
-        """Serve a request as a healthy NameServer does."""
-        response = self._response_of(request)
-        request.respond(response)
-        self._note(EventKind.ANSWERED if response.code else EventKind.REQUEST, request, response)
-
-    def note_error(self, request: ReceivedRequest, response: HandlerResponse) -> None:
-        """Emit an event for an error response."""
-        self._note(EventKind.ANSWERED, request, response)
-
-    def _note(self, kind: EventKind, request: ReceivedRequest, response: HandlerResponse) -> None:
-        if self._options.on_event is not None:
-            self._options.on_event(
-                SandboxEvent(
-                    self._now_ms(),
-                    kind,
-                    NAME,
-                    request.connection.peer,
-                    response.remark or "",
-                    request.code,
-                    topic_of(request),
-                    1,
-                    response.code,
-                )
-            )
-
-    def _response_of(self, request: ReceivedRequest) -> HandlerResponse:
-        handler = self.handlers.get(request.code)
-        if handler is None:
-            remark = f" request type {request.code} not supported"
-            return HandlerResponse(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, None, b"", remark)
-        try:
-            return handler(request) or HandlerResponse()
-        except BadRequest as bad:
-            return bad.response
-        except ValueError as error:  # a response over the frame limit
-            return HandlerResponse(ResponseCode.SYSTEM_ERROR, None, b"", str(error))
-        except Exception as error:  # a bug must not end the NameServer's connections
-            detail = "".join(traceback.format_exception(error))
-            self.tell(EventKind.INTERNAL, request.connection, detail)
-            return HandlerResponse(ResponseCode.SYSTEM_ERROR, None, b"", type(error).__name__)
+    def _response_to(self, error: Exception, request: ReceivedRequest) -> HandlerResponse:
+        if isinstance(error, ValueError):  # a response over the frame limit
+            return HandlerResponse(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        return super()._response_to(error, request)
 
     # -- routes ---------------------------------------------------------------------------------
 
+    @serves(RequestCode.GET_ROUTEINFO_BY_TOPIC)
     def route(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 105: return brokers and queues of a topic."""
         topic = request.text("topic")
@@ -275,9 +175,9 @@ class NameServer:
             "acceptStandardJsonOnly"
         )
         return HandlerResponse(
-            0,
-            None,
-            encode_body(RequestCode.GET_ROUTEINFO_BY_TOPIC, True, value, standard_json=standard),
+            body=encode_body(
+                RequestCode.GET_ROUTEINFO_BY_TOPIC, True, value, standard_json=standard
+            ),
         )
 
     def readable_queues(self, topic: str) -> list[tuple[str, int]]:
@@ -288,6 +188,7 @@ class NameServer:
     def _listed(self) -> list[Registered]:
         return [broker for broker in self._brokers.values() if broker.listed()]
 
+    @serves(RequestCode.GET_BROKER_CLUSTER_INFO)
     def cluster(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 106: return every broker."""
         clusters: dict[str, list[str]] = {}
@@ -299,27 +200,26 @@ class NameServer:
             },
             "clusterAddrTable": clusters,
         }
-        return HandlerResponse(
-            0, None, encode_body(RequestCode.GET_BROKER_CLUSTER_INFO, True, value)
-        )
+        return HandlerResponse(body=encode_body(RequestCode.GET_BROKER_CLUSTER_INFO, True, value))
 
+    @serves(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
     def all_topics(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 206: return the names of all topics."""
         return _topic_list(self._names(self._listed()))
 
+    @serves(RequestCode.GET_TOPICS_BY_CLUSTER)
     def topics_of_cluster(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 224: return the names of the topics of a cluster."""
         cluster = request.text("cluster")
         return _topic_list(self._names(b for b in self._listed() if b.cluster == cluster))
 
+    @serves(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS)
     def system_topics(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 304: return cluster and broker names, which are topics as well."""
         names = {name for broker in self._listed() for name in (broker.cluster, broker.name)}
         first = next((broker.addresses[min(broker.addresses)] for broker in self._listed()), None)
         value = {"topicList": sorted(names)}
-        return HandlerResponse(
-            0, None, encode_json({**value, "brokerAddr": first} if first else value)
-        )
+        return HandlerResponse(body=encode_json({**value, "brokerAddr": first} if first else value))
 
     def _broker_data(self, broker: Registered) -> dict[str, object]:
         return {
@@ -335,6 +235,7 @@ class NameServer:
 
     # -- values, registration -------------------------------------------------------------------
 
+    @serves(RequestCode.PUT_KV_CONFIG)
     def put_value(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 100: store a value of a name space."""
         key = (request.text("namespace"), request.text("key"))
@@ -345,6 +246,7 @@ class NameServer:
             raise BadRequest("there are too many values, or this one is too long")
         return HandlerResponse()
 
+    @serves(RequestCode.GET_KV_CONFIG)
     def get_value(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 101: return a value of a name space."""
         value = self._values.get((request.text("namespace"), request.text("key")))
@@ -356,11 +258,13 @@ class NameServer:
             )
         return HandlerResponse(0, {"value": value})
 
+    @serves(RequestCode.DELETE_KV_CONFIG)
     def delete_value(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 102: remove a value of a name space."""
         self._values.drop((request.text("namespace"), request.text("key")))
         return HandlerResponse()
 
+    @serves(RequestCode.GET_KVLIST_BY_NAMESPACE)
     def values(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 219: return all values of a name space."""
         namespace = request.text("namespace")
@@ -369,8 +273,9 @@ class NameServer:
             raise BadRequest(
                 f"No config item, Namespace: {namespace}", ResponseCode.QUERY_NOT_FOUND
             )
-        return HandlerResponse(0, None, encode_json({"table": table}))
+        return HandlerResponse(body=encode_json({"table": table}))
 
+    @serves(RequestCode.REGISTER_BROKER)
     def register(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 103: add a broker of another process, with its topics."""
         name, address = request.text("brokerName"), request.text("brokerAddr")
@@ -407,6 +312,7 @@ class NameServer:
             0, {"haServerAddr": "", "masterAddr": registered.addresses.get(0, address)}
         )
 
+    @serves(RequestCode.UNREGISTER_BROKER)
     def unregister(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 104: remove a broker of another process."""
         registered = self._brokers.get(request.text("brokerName"))
@@ -416,15 +322,18 @@ class NameServer:
                 self._forget(registered)
         return HandlerResponse()
 
+    @serves(RequestCode.QUERY_DATA_VERSION)
     def data_version(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 322: report that topics must always be registered."""
         return HandlerResponse(0, {"changed": "true"})
 
+    @serves(RequestCode.WIPE_WRITE_PERM_OF_BROKER)
     def wipe(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 205: remove the write permission of a broker."""
         self._wiped.add(self._known(request))
         return HandlerResponse(0, {"wipeTopicCount": "0"})
 
+    @serves(RequestCode.ADD_WRITE_PERM_OF_BROKER)
     def unwipe(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 327: restore the write permission of a broker."""
         self._wiped.discard(self._known(request))
@@ -436,10 +345,12 @@ class NameServer:
             raise BadRequest(f"no broker {name}")
         return name
 
+    @serves(RequestCode.GET_NAMESRV_CONFIG)
     def config(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 319: return settings, one per line."""
-        return HandlerResponse(0, None, settings_text(self._config))
+        return HandlerResponse(body=settings_text(self._config))
 
+    @serves(RequestCode.UPDATE_NAMESRV_CONFIG)
     def change(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 318: change existing settings, without any effect here."""
         settings = dict(settings_of(request.body))
@@ -449,10 +360,16 @@ class NameServer:
         self._config.update((name, settings[name]) for name in self._config.keys() & settings)
         return HandlerResponse()
 
+    @serves(
+        RequestCode.GET_UNIT_TOPIC_LIST,
+        RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST,
+        RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST,
+    )
     def no_topics(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 311 to 313: return the topics of units, of which a sandbox has none."""
         return _topic_list(())
 
+    @serves(RequestCode.DELETE_TOPIC_IN_NAMESRV, RequestCode.BROKER_HEARTBEAT)
     def done(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Do nothing: own brokers are read on each request."""
         return HandlerResponse()
@@ -474,7 +391,7 @@ def _queue_data(broker: Registered, config: TopicConfig) -> dict[str, object]:
 
 
 def _topic_list(names: Iterable[str]) -> HandlerResponse:
-    return HandlerResponse(0, None, encode_json({"topicList": sorted(names)}))
+    return HandlerResponse(body=encode_json({"topicList": sorted(names)}))
 
 
 def _registered_topics(request: ReceivedRequest, room: Room) -> TopicTable:

@@ -13,6 +13,7 @@ from .room import BoundedTable, Room, weight_of
 
 OFFSETS_LIMIT: Final = 500_000
 """offsets of one broker: groups and topics come from the network"""
+# RebalanceLockManager.REBALANCE_LOCK_MAX_LIVE_TIME: clients renew their locks every 20 s
 _LOCK_MS: Final = 60_000
 _Key = tuple[str, str, int]
 
@@ -24,8 +25,7 @@ def _weight(key: _Key, _: int) -> int:
 class OffsetTable:
     """The offset of each group in each queue."""
 
-    def __init__(self, room: Room | None = None) -> None:
-        room = room or Room()
+    def __init__(self, room: Room) -> None:
         self._offsets = BoundedTable[_Key, int](room, _weight)
         self.resets = BoundedTable[_Key, int](room, _weight)
         """offsets that an administrator set and that the next pull has to learn"""
@@ -58,10 +58,6 @@ class OffsetTable:
             topics.setdefault(group, set()).add(topic)
         return {group: sorted(names) for group, names in topics.items()}
 
-    def groups(self) -> list[str]:
-        """Return all groups with an offset."""
-        return sorted({group for group, _, _ in self._offsets})
-
     def table(self) -> dict[str, dict[int, int]]:
         """Return the offsets by `topic@group` and queue, as the broker's own file has them."""
         table: dict[str, dict[int, int]] = {}
@@ -87,9 +83,9 @@ class OffsetTable:
 class LockTable:
     """Queue locks of the clients of each group."""
 
-    def __init__(self, room: Room | None = None) -> None:
+    def __init__(self, room: Room) -> None:
         self._locks = BoundedTable[_Key, tuple[str, int]](
-            room or Room(), lambda key, owner: weight_of(key[0], key[1], owner[0])
+            room, lambda key, owner: weight_of(key[0], key[1], owner[0])
         )
 
     def lock(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 from dissectors.foreign import integer_of
 from dissectors.remoting import heartbeat
@@ -145,3 +145,23 @@ def settings_text(settings: Mapping[str, str]) -> bytes:
 
 Handler = Callable[[ReceivedRequest], "HandlerResponse | None"]
 """Serves the requests of one code."""
+_Method = TypeVar("_Method", bound=Callable[..., "HandlerResponse | None"])
+
+
+def serves(*codes: int) -> Callable[[_Method], _Method]:
+    """Mark a method as the handler of these request codes."""
+
+    def mark(method: _Method) -> _Method:
+        method.codes = codes  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+def handlers_of(server: object) -> dict[int, Handler]:
+    """Return the handlers among the methods of an object, by request code."""
+    return {
+        code: method.__get__(server)
+        for method in vars(type(server)).values()
+        for code in getattr(method, "codes", ())
+    }

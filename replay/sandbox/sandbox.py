@@ -15,13 +15,13 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
 from dissectors.endpoint import endpoint_text
 from dissectors.open_files import require_files
 
-from ..accepting import Acceptor
+from ..accepting import Acceptor, bound_socket, wait_for_end
 from .broker import Broker
 from .errors import SandboxError
 from .events import EventKind
@@ -60,14 +60,15 @@ class Sandbox:
         """the brokers by name, for tests that look inside"""
         self.injector: Injector
         """what goes wrong, once started: `add` and `clear` change it while it runs"""
-        self._listeners: list[Acceptor] = []
-        self._bound: dict[str, list[socket.socket]] = {}
-        self._hub = Hub(
+        self.hub = Hub(
             self.options.version,
             self.options.serialize_type,
             self.options.connections_limit,
             self.options.input_limit,
         )
+        """what all connections share, for tests that look inside"""
+        self._listeners: list[Acceptor] = []
+        self._bound: dict[str, list[socket.socket]] = {}
         self._file: StoreFile | None = None
         self._random = random.Random(self.options.seed)
 
@@ -90,8 +91,8 @@ class Sandbox:
             self.injector.close()
         for listener in self._listeners:
             await listener.settled()
-        self._hub.close()
-        for connection in list(self._hub.connections):
+        self.hub.close()
+        for connection in list(self.hub.connections):
             connection.close()
         self._listeners = []
         for bound in itertools.chain.from_iterable(self._bound.values()):
@@ -112,15 +113,17 @@ class Sandbox:
     async def _start(self) -> None:
         options = self.options
         injector = self.injector = Injector(options.seed, asyncio.get_running_loop().time)
-        names = NameServer(options, self._hub, injector, now_ms)
+        names = NameServer(options, self.hub, injector, now_ms)
         injector.watch(names)
         if options.store is not None:
-            self._file = StoreFile(options.store, self._hub.schedule_flush)
-            self._hub.commit = self._file.commit
-            self._hub.on_failure = lambda error: names.tell(EventKind.INTERNAL, None, str(error))
+            self._file = StoreFile(options.store, self.hub.schedule_flush)
+            self.hub.commit = self._file.commit
+            self.hub.on_failure = lambda error: names.tell(EventKind.INTERNAL, None, str(error))
         for number, name in enumerate(options.broker_names):
             port = options.port + number * PORT_STEP if options.port else 0
             self._make_broker(name, port, names, injector)
+        # All stores are restored before any broker listens, and the NameServer listens last:
+        # whoever reaches it finds all brokers.
         for broker in self.brokers.values():
             if self._file is not None:
                 await broker.restore(self._file.journal(broker.name))
@@ -134,7 +137,7 @@ class Sandbox:
         self._listen(names, bound)
         names.tell(EventKind.LISTENING, detail=self.namesrv)
         injector.add(options.injections)
-        self._hub.watch_silence(options.greeting_ms / 1000, options.idle_ms / 1000)
+        self.hub.watch_silence(options.greeting_ms / 1000, options.idle_ms / 1000)
 
     def _make_broker(self, name: str, port: int, names: NameServer, injector: Injector) -> None:
         options = self.options
@@ -160,26 +163,20 @@ class Sandbox:
 
     def _broker(self, name: str, address: str, injector: Injector) -> Broker:
         chance = random.Random(self._random.random())
-        state = BrokerState(name, address, self.options, self._hub, now_ms, chance)
-        broker = Broker(state, injector)
-        self.brokers[name] = broker
+        state = BrokerState(name, address, self.options, self.hub, now_ms, chance)
+        broker = self.brokers[name] = Broker(state, injector)
         return broker
 
     def _bind(self, port: int) -> socket.socket:
         """Return a socket bound to a port, or any free one for 0; SandboxError if in use."""
         host = self.options.host
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        bound = socket.socket(family, socket.SOCK_STREAM)
         try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind((host, port))
+            return bound_socket(host, port)
         except OSError as error:
-            bound.close()
             raise SandboxError(
                 f"cannot listen on {endpoint_text(host, port)}: {error.strerror or error}",
                 "give another port, or 0 for any free one",
             ) from None
-        return bound
 
     def _bind_with_vip(self, port: int) -> list[socket.socket]:
         """Bind sockets of a port and of the port - 2, any free pair for 0."""
@@ -195,9 +192,9 @@ class Sandbox:
 
     def _listen(self, service: Service, bound: socket.socket) -> None:
         try:
-            factory = functools.partial(Connection, self._hub, service)
+            factory = functools.partial(Connection, self.hub, service)
             tell = functools.partial(service.tell, EventKind.REFUSED, None)
-            self._listeners.append(Acceptor(bound, factory, self._hub.files, tell))
+            self._listeners.append(Acceptor(bound, factory, self.hub.files, tell))
         except OSError as error:
             bound.close()
             raise SandboxError(f"cannot listen: {error.strerror or error}") from None
@@ -309,12 +306,7 @@ def run_sandbox(
                 return False
             try:
                 started(box)
-                end = None if seconds is None else loop.time() + seconds
-                while not ended.is_set() and (end is None or loop.time() < end):
-                    wait = 1.0 if end is None else min(1.0, max(0.0, end - loop.time()))
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(ended.wait(), wait)
-                    tick()
+                await wait_for_end(ended, tick, seconds)
             finally:
                 await box.close()
         return True

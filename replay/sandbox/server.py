@@ -1,9 +1,7 @@
 """Sockets of the sandbox: frames in, responses out; one listener per port, protocols of the loop.
 
-Rules: bytes that are not a frame close the connection, as a broker does. Connections, unfinished
-frames and what waits to be read by a client are bounded; who is silent for long is closed. Where
-the process may open no more files, new connections wait in the queue of the system. The responses
-of one loop turn are stored first and then written together.
+Bytes that are not a frame close the connection, as a broker does. Connections, unfinished frames
+and what waits to be read by a client are bounded; who is silent for long is closed.
 RocketMQ: NettyRemotingServer, NettyDecoder, NettyRemotingAbstract.
 """
 
@@ -162,7 +160,7 @@ class Hub:
         self._scheduled = False
         self._collected = 0
         dirty, self._dirty = self._dirty, []
-        if self.commit is not None:
+        if self.commit is not None:  # first: a response promises that its message survives a crash
             try:
                 self.commit()
             except SandboxError as error:

@@ -16,11 +16,12 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.versions import V5_3_2
 
 from .clients import ClientTable
-from .events import EventKind, SandboxEvent
+from .events import EventKind, Events
 from .groups import GroupConfig, GroupTable
 from .long_polling import LongPolling
 from .offsets import LockTable, OffsetTable
 from .options import SandboxOptions
+from .request import BadRequest
 from .room import room_of
 from .server import Connection, Hub
 from .store.memory import MessageStore, NewMessage
@@ -64,6 +65,10 @@ class BrokerState:
         """limits and numbers shared with the other brokers"""
         self.now_ms = now_ms
         """the clock, ms since the epoch"""
+        self.events = Events(options.on_event, now_ms, name)
+        """what tells the user"""
+        self.tell = self.events.tell
+        """emits an event"""
         self.random = random_
         """random numbers"""
         self.route: Callable[[str], list[tuple[str, int]]] = lambda _: []
@@ -112,6 +117,29 @@ class BrokerState:
         """Return a DataVersion that changes with `counter`."""
         state = {"stateVersion": 0} if self.options.is_5 else {}
         return {"counter": counter, **state, "timestamp": self.started_ms}
+
+    # -- checks of requests ---------------------------------------------------------------------
+
+    def topic_of_consumers(self, topic: str) -> TopicConfig:
+        """Return a topic that a consumer names; BadRequest if there is none."""
+        config = self.topics.get(topic)
+        if config is None:
+            raise BadRequest(
+                f"topic[{topic}] not exist, apply first please! {self.faq}",
+                ResponseCode.TOPIC_NOT_EXIST,
+            )
+        return config
+
+    def check_group(self, group: str) -> None:
+        """Raise BadRequest if a group may not consume."""
+        if not self.groups.of(group).consume_enable:
+            raise BadRequest(
+                f"subscription group no permission, {group}", ResponseCode.NO_PERMISSION
+            )
+
+    def queue_key(self, topic: str, queue_id: int) -> dict[str, object]:
+        """Return the members of a MessageQueue of this broker."""
+        return {"brokerName": self.name, "queueId": queue_id, "topic": topic}
 
     # -- messages -------------------------------------------------------------------------------
 
@@ -189,11 +217,11 @@ class BrokerState:
         if (code, response) in self.responses or len(self.responses) < _CODES_LIMIT:
             self.responses[(code, response)] += 1
 
-    def topic_of_retries(self, topic: str, queues: int = 1, perm: int = 6) -> TopicConfig:
+    def topic_of_retries(self, topic: str, queues: int = 1) -> TopicConfig:
         """Return a %RETRY%, %DLQ%, or system topic, created if missing."""
         config = self.topics.get(topic)
         if config is None:
-            config = TopicConfig(topic, queues, queues, perm)
+            config = TopicConfig(topic, queues, queues)
             self.put_topic(config)
         return config
 
@@ -213,25 +241,9 @@ class BrokerState:
         for group in self.clients.remove(connection)[1]:
             self.notify_group(group)
 
-    # -- events ---------------------------------------------------------------------------------
 
-    def tell(
-        self,
-        kind: EventKind,
-        connection: Connection | None = None,
-        detail: str = "",
-        *,
-        code: int | None = None,
-        topic: str = "",
-        count: int = 1,
-        response: int | None = None,
-    ) -> None:
-        """Emit an event."""
-        sink = self.options.on_event
-        if sink is not None:
-            peer = connection.peer if connection is not None else ""
-            sink(
-                SandboxEvent(
-                    self.now_ms(), kind, self.name, peer, detail, code, topic, count, response
-                )
-            )
+class StateHandlers:
+    """Handlers that need only the tables of their broker."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state

@@ -136,8 +136,8 @@ def _weight(name: str, config: TopicConfig) -> int:
 class TopicTable:
     """The topics of one broker."""
 
-    def __init__(self, room: Room | None = None) -> None:
-        self._topics = BoundedTable[str, TopicConfig](room or Room(), _weight)
+    def __init__(self, room: Room) -> None:
+        self._topics = BoundedTable[str, TopicConfig](room, _weight)
         self.changes = 0
         """how often a topic was made, changed or removed: the counter of its DataVersion"""
 

@@ -1,14 +1,7 @@
 """Send operations: choice of queue and broker, retries, timeouts, and reports.
 
-Rules, Java's: a synchronous send tries up to 1 + `retries` brokers within one time for all; what is
-retried is an error of transport, a broker without address, an unusable response, and a response
-code in the configured set. An asynchronous send repeats the *same* request (queue id and born time
-included) after errors of transport only. A send to a chosen queue is tried once, or, asynchronous,
-with the same broker. Oneway is one attempt. 10, 11 and 12 are stored.
-The fault strategy gets an asynchronous attempt twice, when it is handed over and when its end
-is known. Up to 5.1 the connection is opened before the handing over, so that a failure to connect
-is known first and the handing over, with the time that it took, has the last word; since 5.2 the
-connection is opened behind it.
+The rules are Java's. A synchronous send tries up to 1 + `retries` brokers, an asynchronous one
+repeats the same request; a send to a chosen queue stays there, and a oneway send is one attempt.
 RocketMQ: DefaultMQProducerImpl (sendDefaultImpl, sendSelectImpl, updateFaultItem), MQClientAPIImpl
 (sendMessageAsync, onExceptionImpl), NettyRemotingClient.invokeAsync.
 """
@@ -22,8 +15,7 @@ from typing import Final
 
 from dissectors.remoting.versions import V5_2_0, ordinal_of
 
-from ..cluster.client import ClusterClient
-from ..cluster.detector import Detector
+from ..cluster.client import ClusterClient, Detector
 from ..cluster.route import PublishTable
 from ..config import ProducerConfig
 from ..errors import (
@@ -57,7 +49,10 @@ _NOT_THE_BROKERS = (HookError, InvalidMessageError)
 
 
 class FaultReports:
-    """Reports of one producer to its strategy."""
+    """Reports of one producer to its strategy.
+
+    An asynchronous attempt is reported twice: when it is handed over, and when its end is known.
+    """
 
     __slots__ = ("_connects_behind", "_network", "_strategy", "enabled")
 
@@ -66,6 +61,8 @@ class FaultReports:
         self._network = network
         self.enabled = strategy.settings.enabled
         """whether the strategy is on"""
+        # Up to 5.1 a client connects before the handing over: a failure to connect is known first,
+        # and the handing over, with the time that it took, has the last word.
         since = ordinal_of(strategy.settings.rules.name) or 0
         self._connects_behind = since >= V5_2_0
 
@@ -88,9 +85,7 @@ class FaultReports:
         self.report(broker, event, began)
 
     def handing_over(self, broker: str, connected: bool, began: int) -> bool:
-        """Report the handing over of an asynchronous attempt; return whether it must be reported
-        later.
-        """
+        """Report the handing over of an asynchronous attempt; return whether that comes later."""
         if not self.enabled:
             return False
         if connected or self._connects_behind:
@@ -101,9 +96,7 @@ class FaultReports:
     def asynchronous(
         self, broker: str, error: ClientError | None, began: int, handed_late: bool
     ) -> None:
-        """Report the end of an attempt of an asynchronous send; `handed_late` as `handing_over`
-        said.
-        """
+        """Report the end of an asynchronous attempt; `handed_late` as `handing_over` said."""
         if isinstance(error, _NOT_THE_BROKERS):
             return
         event = self._async_event_of(error)
@@ -423,6 +416,7 @@ class Sender:
         return now + sending.deadline - sending.begin
 
     def _gives_up(self, error: ClientError) -> bool:
+        """Return whether an error ends a synchronous send."""
         if isinstance(error, BrokerError):
             return error.code not in self.config.retried
         return not error.retriable

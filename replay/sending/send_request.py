@@ -1,13 +1,7 @@
 """The request of a send: the wire format of a message.
 
 A message is prepared once (properties, compression, sysFlag) and gets one `SendRequest` per
-attempt; a resend has another queue, time, and opaque, but the same UNIQ_KEY. This is the hot path:
-the constant parts for a queue are encoded once (`JsonTemplate`, `BinaryTemplate`). Ext fields are
-made only for signing and hooks; both ways produce identical frames.
-
-Rules of the forms by client release: properties end with a separator up to 4.9.0 and from 5.2.0;
-the broker's name is included from 4.9.5 on; a batch has a UNIQ_KEY of its own from 5.0.0 on, and
-the compression type is included from 4.9.4 on.
+attempt; a resend has another queue, time, and opaque, but the same UNIQ_KEY.
 RocketMQ: DefaultMQProducerImpl.sendKernelImpl, tryToCompressMessage, MQClientAPIImpl.sendMessage,
 SendMessageRequestHeader, SendMessageRequestHeaderV2.encode, RemotingCommand.encodeHeader,
 RocketMQSerializable, MessageDecoder.messageProperties2String.
@@ -15,17 +9,16 @@ RocketMQSerializable, MessageDecoder.messageProperties2String.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
 from dissectors.foreign import integer_of
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.command import ONEWAY_FLAG, ROCKETMQ, RemotingCommand
-from dissectors.remoting.framing.layout import MAX_FRAME
+from dissectors.remoting.framing.layout import encode_frame
 from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, encode_header
 from dissectors.remoting.messages.batch import BatchItem, encode_batch
 from dissectors.remoting.messages.compression import DEFAULT_LEVEL, compress
@@ -40,29 +33,11 @@ from ..message import UNIQ_KEY, Message, MessageQueue
 from ..namespace import wrap_namespace
 from ..unique_id import UniqueIds
 
+# This is the hot path: the constant parts for a queue are encoded once, in templates. Ext fields
+# are made only for signing and hooks. Both ways produce identical frames.
 _VARYING: Final = slice(5, 9)
-_PREFIX: Final = struct.Struct(">II")
+"""sysFlag, bornTimestamp, flag and properties among `SendFields`, in either version"""
 _encode_json: Final = msgspec.json.Encoder().encode
-
-
-class SentMessage(Protocol):
-    """The parts of a message that a template needs."""
-
-    @property
-    def sys_flag(self) -> int:
-        """Compression and transaction bits."""
-
-    @property
-    def flag(self) -> int:
-        """The application's flag."""
-
-    @property
-    def properties(self) -> str:
-        """Encoded properties."""
-
-    @property
-    def properties_json(self) -> str:
-        """Encoded properties, quoted as JSON."""
 
 
 class JsonTemplate:
@@ -84,7 +59,7 @@ class JsonTemplate:
         )
         self._end = f',"serializeTypeCurrentRPC":"JSON","version":{command.version}}}'
 
-    def header(self, message: SentMessage, born_ms: int, opaque: int) -> bytes:
+    def header(self, message: Prepared, born_ms: int, opaque: int) -> bytes:
         """Return the header of one request."""
         head, born, flag, properties, tail = self._parts
         return (
@@ -117,7 +92,7 @@ class BinaryTemplate:
         lengths = sum(len(key) + 4 for key in self._keys)
         self._length = len(self._head) + len(self._tail) + lengths
 
-    def header(self, message: SentMessage, born_ms: int, opaque: int) -> bytes:
+    def header(self, message: Prepared, born_ms: int, opaque: int) -> bytes:
         """Return the header of one request."""
         values = (
             b"%d" % message.sys_flag,
@@ -150,15 +125,6 @@ def _entry(name: str, text: str) -> bytes:
 def quoted(text: str) -> str:
     """Return a text quoted as JSON."""
     return _encode_json(text).decode()
-
-
-def frame_of(kind: int, header: bytes, body: bytes) -> bytes:
-    """Return a frame. Raises ValueError if it is over the frame limit."""
-    size = len(header)
-    total = 4 + size + len(body)
-    if total + 4 > MAX_FRAME:
-        raise ValueError(f"a frame of {total + 4} bytes: at most {MAX_FRAME} are accepted")
-    return b"".join((_PREFIX.pack(total, kind << 24 | size), header, body))
 
 
 SEND_MESSAGE: Final = int(RequestCode.SEND_MESSAGE)
@@ -340,7 +306,7 @@ class SendEncoder:
         if len(body) >= form.compress_over:
             body = compress(body, form.compress_type, form.compress_level)
             sys_flag |= SysFlag.COMPRESSED.value
-            if form.version >= V4_9_4:
+            if form.version >= V4_9_4:  # older clients do not name the type
                 sys_flag |= COMPRESSION_TYPES[form.compress_type]
         code = SEND_MESSAGE_V2 if form.smart_message else SEND_MESSAGE
         if properties.get("MSG_TYPE") == "reply":
@@ -359,7 +325,7 @@ class SendEncoder:
             item = BatchItem(message.body, properties, message.flag, raw_properties=raw)
             items.append(item)
         outer = Message(messages[0].topic, b"", wait_store_ok=messages[0].wait_store_ok)
-        if self.form.version >= V5_0_0:
+        if self.form.version >= V5_0_0:  # the batch has an id of its own
             outer.properties[UNIQ_KEY] = self._ids.next(now_ms)
         keys = ",".join([message.properties[UNIQ_KEY] for message in messages])
         properties = _properties_of(outer)
@@ -414,13 +380,13 @@ class SendEncoder:
         template = self._templates.get(key)
         if template is None:
             template = self._template_of(request, key)
-        return frame_of(
-            self.type, template.header(prepared, request.born_ms, opaque), prepared.body
-        )
+        header = template.header(prepared, request.born_ms, opaque)
+        return encode_frame(self.type, header, prepared.body)
 
     def encode_fields(self, request: SendRequest, opaque: int) -> bytes:
         """Return the frame of a request, encoded from its ext fields."""
-        return frame_of(self.type, encode_header(request.command(opaque)), request.prepared.body)
+        header = encode_header(request.command(opaque))
+        return encode_frame(self.type, header, request.prepared.body)
 
     def fields_of(self, request: SendRequest) -> dict[str, str]:
         """Return the ext fields of a request, as Java's header class writes them."""

@@ -1,10 +1,7 @@
 """Message traces: a producer's records of its sends for the trace topic.
 
-Rules: only sends with a response are traced, each as one record; records are buffered until there
-are enough or the oldest is old enough, then sent as one message whose KEYS are the traced ids and
-keys. Traces are not traced. The clock is an argument. Traces are sent asynchronously by a second
-producer group over the same connections; one that cannot be sent is lost, and no send fails because
-of it.
+Only sends with a response are traced, each as one record. Records are buffered, then sent as one
+message whose KEYS are the traced ids and keys. A trace that cannot be sent is lost.
 RocketMQ: AsyncTraceDispatcher, TraceDataEncoder, SendMessageTraceHookImpl,
 EndTransactionTraceHookImpl.
 """
@@ -45,6 +42,7 @@ class TraceDispatcher:
         self._client: ClusterClient = sender.client
         self._config: ProducerConfig = config
         self._buffer = TraceBuffer(topic=config.trace_topic)
+        # A second group over the same connections, without hooks: traces are not traced.
         group = trace_group(config.group, 1)
         self._sender = Sender(
             sender.client,
@@ -54,7 +52,7 @@ class TraceDispatcher:
         )
         sender.attempts.on_stored = self._stored
         transactions.on_end = self._transaction_ended
-        sender.client.repeat(_STEP_MS, self._step)
+        sender.client.repeat(_STEP_MS, lambda _: self._send_due())
 
     def farewell(self) -> Iterable[Steps[SendResult]]:
         """Return the traces to send before closing."""
@@ -92,9 +90,6 @@ class TraceDispatcher:
             namespace=self._config.namespace,
         )
         self._buffer.add(record, now)
-        self._send_due()
-
-    def _step(self, _: int) -> None:
         self._send_due()
 
     def _send_due(self) -> None:

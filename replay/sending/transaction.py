@@ -1,8 +1,6 @@
 """Transactions: half messages, their outcomes, and the broker's checks.
 
-Rules, as in Java: the local transaction runs only if the half message was stored as configured,
-else it is rolled back. If it raises, the outcome is unknown and the broker gets the reason. The
-outcome is sent oneway: if it is lost, the broker checks (39), and the same request is sent again.
+As in Java: if the local transaction raises, the outcome is unknown and the broker gets the reason.
 RocketMQ: DefaultMQProducerImpl (sendMessageInTransaction, endTransaction, checkTransactionState),
 ClientRemotingProcessor.checkTransactionState.
 """
@@ -108,7 +106,7 @@ class Transactions:
         sending = self._sender.send(message, SendMode.SYNC, timeout_ms, half=True)
         timeout = self._config.send_timeout_ms if timeout_ms is None else timeout_ms
         yield from self._sender.find_queues(message.topic, timeout)
-        yield from self._client.greet_all(timeout)
+        yield from self._client.greet_all(timeout)  # a broker checks only groups that it knows
         result = yield from sending
         if result.transaction_id is not None:
             message.properties[TRANSACTION_ID] = result.transaction_id
@@ -181,6 +179,7 @@ class Transactions:
         self, address: str, fields: dict[str, object], remark: str | None
     ) -> Steps[None]:
         texts = encode_ext_fields(END_TRANSACTION, False, fields)
+        # oneway, as in Java: if it is lost, the broker checks (39) and the outcome is sent again
         request = plain_request(self._config, END_TRANSACTION, texts, oneway=True, remark=remark)
         deadline = self._client.network.now() + _TIMEOUT_MS * MS
         try:

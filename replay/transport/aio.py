@@ -313,6 +313,7 @@ class AioNetwork:
 
     def call_at(self, when: int, callback: Callable[[], None]) -> asyncio.TimerHandle:
         """Call at a time of `now`; never before it."""
+        # half a millisecond more, because the loop may fire a timer a little early
         return self.loop.call_later(max((when - self.now()) / 1e9, 0) + 0.0005, callback)
 
     def call_soon(self, callback: Callable[[], None]) -> None:

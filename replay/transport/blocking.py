@@ -1,9 +1,8 @@
 """The blocking transport: sockets are served only in `run`, while a caller waits.
 
-Rules: no thread; waiting for an operation serves all connections and timers, so heartbeats and
-brokers' requests are served in sends and in `Producer.poll`. Data written before the next select
-leaves in one write. No link blocks: `ready` is called when its socket is ready. TLS runs over
-memory buffers, so all sockets share one path for reads and writes.
+No thread: waiting for an operation serves all connections and timers, so heartbeats and brokers'
+requests are served in sends and in `Producer.poll`. Data written before the next select leaves in
+one write. No link blocks: `ready` is called when its socket is ready.
 RocketMQ: NettyRemotingClient, TlsHelper.
 """
 
@@ -16,7 +15,7 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 from dissectors.endpoint import endpoint_of_socket, split_endpoint
 
@@ -34,20 +33,10 @@ _HIGH_WATER: Final = 1 << 20
 """bytes that wait to be sent, from which on a connection is not `writable`"""
 
 
-class Selecting(Protocol):
-    """The owner of the selector."""
-
-    selector: selectors.BaseSelector
-    dirty: list[SocketLink]
-    """links that were written to in this turn"""
-    guard: AddressGuard | None
-    """says why nothing may be sent to an address"""
-
-
 class SocketLink:
     """One connection, being opened or open."""
 
-    def __init__(self, network: Selecting, user: LinkUser) -> None:
+    def __init__(self, network: BlockingNetwork, user: LinkUser) -> None:
         self.local = ""
         self.peer = ""
         self.writable = True
@@ -61,6 +50,7 @@ class SocketLink:
         self._out: list[bytes] = []
         self._rest = b""
         self._events = 0
+        # TLS runs over memory buffers, so that all sockets share one path for reads and writes.
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls: ssl.SSLObject | None = None
@@ -118,6 +108,7 @@ class SocketLink:
         try:
             sock = self.socket = socket.socket(family, socket.SOCK_STREAM)
             sock.setblocking(False)
+            # the writes of a turn are joined already: Nagle's algorithm would only delay them
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.connect(address)
         except BlockingIOError:
@@ -353,6 +344,7 @@ class BlockingNetwork:
         self._tls = tls_context(tls) if tls is not None else None
         self.selector: selectors.BaseSelector = selectors.DefaultSelector()
         self.dirty: list[SocketLink] = []
+        """links that were written to in this turn"""
         self._timers: list[SocketTimer] = []
         self._soon: deque[Callable[[], None]] = deque()
         self._calling = False
@@ -403,18 +395,18 @@ class BlockingNetwork:
             if self._soon and not self._calling:
                 self._call_soon()
                 continue
-            now = self.now()
-            if until is not None and now >= until:
+            if until is not None and self.now() >= until:
                 return
-            wait = self._next_timer(until)
-            for key, events in self.selector.select(wait):
-                key.data.ready(events)
-            self._fire()
+            self._serve(self._next_timer(until))
         self._flush()
 
     def serve_ready(self) -> None:
         """Handle ready events without waiting."""
-        for key, events in self.selector.select(0):
+        self._serve(0)
+
+    def _serve(self, wait: float | None) -> None:
+        """Handle the events of at most `wait` seconds, and the timers that are due."""
+        for key, events in self.selector.select(wait):
             key.data.ready(events)
         self._fire()
 

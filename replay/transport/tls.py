@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import ssl
+from collections.abc import Iterable
 from typing import Final
 
 from ..config import TlsSettings
@@ -37,11 +38,8 @@ def tls_context(settings: TlsSettings) -> ssl.SSLContext:
         if key_log:  # as ssl.create_default_context does
             context.keylog_filename = key_log
     except (OSError, ValueError) as error:
-        names = (settings.ca_file, settings.cert_file, settings.key_file)
-        files = ", ".join(name for name in names if name)
-        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or "unusable"
-        hint = "PEM files are expected, and the password of the key"
-        raise ConfigError(f"TLS files {files}: {reason}", hint, setting=setting) from None
+        files = (settings.ca_file, settings.cert_file, settings.key_file)
+        raise _unusable(files, error, setting) from None
     return context
 
 
@@ -54,11 +52,16 @@ def server_context(
     try:
         context.load_cert_chain(cert_file, key_file, lambda: key_password or "")
     except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or "unusable"
-        files = cert_file if key_file is None else f"{cert_file}, {key_file}"
-        hint = "PEM files are expected, and the password of the key"
-        raise ConfigError(f"TLS files {files}: {reason}", hint, setting="listen_cert") from None
+        raise _unusable((cert_file, key_file), error, "listen_cert") from None
     return context
+
+
+def _unusable(files: Iterable[str | None], error: Exception, setting: str) -> ConfigError:
+    reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or "unusable"
+    hint = "PEM files are expected, and the password of the key"
+    return ConfigError(
+        f"TLS files {', '.join(filter(None, files))}: {reason}", hint, setting=setting
+    )
 
 
 def server_name_of(settings: TlsSettings, host: str) -> str:

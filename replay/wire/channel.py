@@ -1,16 +1,17 @@
-"""A channel to one address: a connection being opened or open, and its requests.
+"""The connections of one client: a channel per address, opened on demand, closed when idle.
 
-Rules: requests wait while their address is being connected; if that fails, all of them fail. Each
-request ends with a response or an error within its timeout. Callbacks may send again at once, so
-state is changed first.
-RocketMQ: NettyRemotingClient (ChannelWrapper, invokeImpl).
+Requests wait while their address is being connected; if that fails, all of them fail. Each request
+ends with a response or an error within its timeout.
+RocketMQ: NettyRemotingClient (channelTables, ChannelWrapper, invokeImpl, GO_AWAY),
+IdleStateHandler.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, Protocol
+from collections.abc import Callable, Iterator
+from typing import Final
 
+from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.command import RemotingCommand
 
 from ..config import ProducerConfig
@@ -22,12 +23,14 @@ from ..errors import (
     InvalidMessageError,
     SendTimeoutError,
 )
+from ..hooks import hook_error
 from ..wire_capture import WireConnection
 from .connection import NEVER, Opaques, RemotingConnection, timeout_error
 from .network import MS, Link, Network
-from .request import encode_command
-from .steps import Invoke
+from .request import decoration_of, encode_command
+from .steps import Invoke, Steps
 
+GO_AWAY: Final = int(ResponseCode.GO_AWAY)
 _CLOSE_LEAST: Final = 100 * MS
 """a request that had more time than this closes its connection when it times out"""
 _MOST_UNREAD: Final = 1 << 20
@@ -37,51 +40,10 @@ _RESPONSE_BYTES: Final = 256
 """bytes of a response, besides what it repeats of the request"""
 
 
-class ChannelOwner(Protocol):
-    """The pool's interface for its channels."""
-
-    config: ProducerConfig
-    """settings of the client"""
-    network: Network
-    """opens connections and tells the time"""
-    opaques: Opaques
-    """numbers of requests, shared by all channels"""
-    on_request: Callable[[Channel, RemotingCommand, bytes], None]
-    """called with requests of the peer"""
-    on_end: Callable[[str, bool], None]
-    """called for each closed connection: its address, and whether the peer closed it"""
-    watched: int
-    """time of the next timeout check"""
-
-    def next_number(self) -> int:
-        """Return the number of a new connection."""
-
-    def watch(self, when: int) -> None:
-        """Check timeouts at this time, or earlier."""
-
-    def forget(self, channel: Channel) -> None:
-        """Remove a channel that has ended."""
-
-
 class Channel:
     """A channel to one address."""
 
-    __slots__ = (
-        "_channels",
-        "_give_up",
-        "_heard",
-        "_oneways",
-        "_tap",
-        "_unread",
-        "_waiting",
-        "address",
-        "connection",
-        "leaving",
-        "link",
-        "opened_by",
-    )
-
-    def __init__(self, channels: ChannelOwner, address: str) -> None:
+    def __init__(self, channels: ChannelPool, address: str) -> None:
         self.address = address
         self.connection: RemotingConnection | None = None
         self.link: Link | None = None
@@ -136,7 +98,8 @@ class Channel:
             invoke.fail(InvalidMessageError(str(error), "send less in one message"), now)
             return
         except Exception as error:  # a header or body has a wrong type: only this request fails
-            failed = InvalidMessageError(_unencodable(error), "every field must be a string")
+            reason = f"the request cannot be encoded: {type(error).__name__}: {error}"
+            failed = InvalidMessageError(reason, "every field must be a string")
             failed.__cause__ = error
             invoke.fail(failed, now)
             return
@@ -170,7 +133,7 @@ class Channel:
         now = channels.network.now()
         timeout = min(deadline - now, channels.config.connect_timeout_ms * MS)
         self.opened_by = now + timeout
-        self._give_up = _nothing  # the transport may fail before it returns
+        self._give_up = _ignore  # the transport may fail before it returns
         give_up = channels.network.open(self.address, timeout, self)
         if self._give_up is not None:
             self._give_up = give_up
@@ -263,6 +226,7 @@ class Channel:
         """Remove the channel and fail its requests."""
         channels = self._channels
         now = channels.network.now()
+        # All state is changed first, because the callbacks below may send again.
         connection, self.connection = self.connection, None
         self.link = None
         self._give_up = None
@@ -308,9 +272,7 @@ class Channel:
             invoke.fail(_too_slow(self.address) if unopened else _stuck(self.address), now)
 
     def _expire_responses(self, connection: RemotingConnection, now: int) -> bool:
-        """Fail the requests without a timely response; return whether that closed the
-        connection.
-        """
+        """Fail the requests that timed out; return whether that closed the connection."""
         over = connection.expire(now)
         close = self._channels.config.close_on_timeout and any(
             request.synchronous and request.deadline - request.began > _CLOSE_LEAST
@@ -325,10 +287,6 @@ class Channel:
         return close
 
 
-def _unencodable(error: Exception) -> str:
-    return f"the request cannot be encoded: {type(error).__name__}: {error}"
-
-
 def _too_slow(address: str) -> ConnectError:
     hint = "check the address, whether it is reachable from here, and firewalls on the way"
     return ConnectError(f"no connection to {address}: no response in time", hint)
@@ -338,5 +296,137 @@ def _stuck(address: str) -> SendTimeoutError:
     return SendTimeoutError(f"{address} takes no more data", "the broker is frozen or overloaded")
 
 
-def _nothing() -> None:
+def _ignore(*_: object) -> None:
     pass
+
+
+OnChannelRequest = Callable[[Channel, RemotingCommand, bytes], None]
+
+
+class ChannelPool:
+    """All connections of one client."""
+
+    def __init__(
+        self, config: ProducerConfig, network: Network, on_request: OnChannelRequest
+    ) -> None:
+        self.config = config
+        self.network = network
+        self.opaques = Opaques()
+        """numbers of requests, shared by all channels"""
+        self.on_request = on_request
+        """called with requests of peers"""
+        self.watched = NEVER
+        """time of the next timeout check"""
+        self.on_watch: Callable[[int], None] = _ignore
+        """called with a time earlier than `watched`"""
+        self.on_end: Callable[[str, bool], None] = _ignore
+        """called for each closed connection: its address, and whether the peer closed it"""
+        self._by_address: dict[str, Channel] = {}
+        self._leaving: list[Channel] = []
+        self._number = 0
+        self._decorate = decoration_of(config)
+        self._closed = False
+
+    def __iter__(self) -> Iterator[Channel]:
+        return iter([*self._by_address.values(), *self._leaving])
+
+    @property
+    def open_count(self) -> int:
+        """Number of connections that are open or being opened."""
+        return len(self._by_address) + len(self._leaving)
+
+    @property
+    def in_flight(self) -> int:
+        """Number of unanswered requests."""
+        return sum([channel.in_flight for channel in self])
+
+    def next_number(self) -> int:
+        """Return the number of a new connection."""
+        self._number += 1
+        return self._number
+
+    def get(self, address: str) -> Channel | None:
+        """Return the channel to an address, if there is one."""
+        return self._by_address.get(address)
+
+    def invoke(self, invoke: Invoke) -> None:
+        """Send a request; its waiter gets the outcome."""
+        if self._closed:
+            invoke.fail(ClosedError("the producer is closed"), self.network.now())
+            return
+        if self._decorate is not None:
+            try:
+                self._decorate(invoke.address, invoke.request)
+            except Exception as error:  # a hook's error: only this request fails
+                invoke.fail(hook_error("an RPC hook", error), self.network.now())
+                return
+        channel = self._by_address.get(invoke.address)
+        if channel is None:
+            channel = self._by_address[invoke.address] = Channel(self, invoke.address)
+        channel.send(invoke)
+
+    def ask(self, invoke: Invoke) -> Steps[Invoke]:
+        """Send a request; after GO_AWAY, send it once more on a new connection."""
+        yield invoke
+        again = self.again_of(invoke)
+        if again is None:
+            return invoke
+        yield again
+        return again
+
+    def again_of(self, invoke: Invoke) -> Invoke | None:
+        """Return a copy of the request if its response is GO_AWAY, otherwise None."""
+        command = invoke.command
+        if command is None or command.code != GO_AWAY or invoke.again:
+            return None
+        if not self.config.reconnect_for_go_away:
+            return None
+        self.retire(invoke.conversation, invoke.address)
+        again = Invoke(invoke.address, invoke.request, invoke.deadline, invoke.synchronous)
+        again.again = True
+        return again
+
+    def retire(self, conversation: int, address: str) -> None:
+        """Retire a connection whose peer said GO_AWAY: the next request opens a new one."""
+        channel = self._by_address.get(address)
+        if channel is None or channel.connection is None:
+            return
+        if channel.connection.number == conversation:
+            del self._by_address[address]
+            channel.leaving = True
+            self._leaving.append(channel)
+
+    def forget(self, channel: Channel) -> None:
+        """Remove a channel that has ended."""
+        if self._by_address.get(channel.address) is channel:
+            del self._by_address[channel.address]
+        elif channel in self._leaving:
+            self._leaving.remove(channel)
+
+    def watch(self, when: int) -> None:
+        """Check timeouts at this time, or earlier."""
+        if when < self.watched:
+            self.on_watch(when)
+
+    def expire(self, now: int) -> int:
+        """Fail requests that timed out; return when to check again."""
+        for channel in self:
+            if channel.earliest <= now:
+                channel.expire(now)
+        return min([channel.earliest for channel in self], default=NEVER)
+
+    def close_silent(self, now: int, kept: Callable[[str], bool]) -> None:
+        """Close connections that are idle for too long, or whose address is no longer used."""
+        oldest = now - self.config.max_idle_ms * MS
+        for channel in list(self):
+            connection = channel.connection
+            if connection is None or channel.in_flight:
+                continue
+            if connection.used <= oldest or channel.leaving or not kept(channel.address):
+                channel.close(ClosedError("the connection was silent"))
+
+    def close(self) -> None:
+        """End all connections; no further request is sent."""
+        self._closed = True
+        for channel in list(self):
+            channel.close(ClosedError("the producer was closed before the response"))

@@ -1,9 +1,6 @@
 """The protocol state of one connection to a NameServer or broker, without the socket.
 
-`begin` numbers and encodes a request; `receive` handles received bytes and completes requests;
-`expire` removes those that timed out. Unlike a capture's reader, a client does not resynchronize:
-an invalid frame or header closes the connection.
-Rules: the clock is an argument (ns, steady). Memory: one unfinished frame, one entry per request.
+The clock is an argument (ns, steady). Memory: one unfinished frame, one entry per request.
 RocketMQ: NettyRemotingAbstract (responseTable, processMessageReceived, scanResponseTable).
 """
 
@@ -43,19 +40,6 @@ OnRequest = Callable[["RemotingConnection", RemotingCommand, bytes], None]
 
 class RemotingConnection:
     """The state of one connection."""
-
-    __slots__ = (
-        "_on_request",
-        "_opaques",
-        "_reader",
-        "address",
-        "earliest",
-        "local",
-        "number",
-        "orphans",
-        "table",
-        "used",
-    )
 
     def __init__(
         self, number: int, address: str, local: str, opaques: Opaques, on_request: OnRequest
@@ -110,6 +94,7 @@ class RemotingConnection:
                 invoke.complete(command, body, size, now)
             else:
                 self._on_request(self, command, body)
+        # Unlike a reader of captures, a client does not search for the next frame after a bad one.
         problem = self._reader.problem
         return None if problem is None else self._error_of(problem)
 

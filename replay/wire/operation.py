@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar, cast
 
 from ..errors import ClientError, TooManyRequestsError
-from .channel_pool import ChannelPool
+from .channel import ChannelPool
 from .network import Timer
 from .steps import Acquire, Await, Invoke, Join, Resumable, Steps
 

@@ -1,7 +1,5 @@
 """Plain requests (code, ext fields, body), and the fields added to every request.
 
-Rules: fields are added in this order: the user's hooks, the namespace of version 2, and the
-signature, which covers all the others.
 RocketMQ: RemotingCommand.createRequestCommand, RPCHook, NamespaceRpcHook, AclClientRPCHook.
 """
 
@@ -85,6 +83,7 @@ def decoration_of(config: ProducerConfig) -> Callable[[str, Request], None] | No
         return None
 
     def decorate(address: str, request: Request) -> None:
+        # The order matters: the signature covers all other fields.
         fields = request.fields()
         for hook in hooks:
             hook.before_request(address, request.code, fields)

@@ -246,10 +246,10 @@ def connections_without_files(count: int) -> None:
     told: list[SandboxEvent] = []
 
     async def deed(sandbox: Sandbox) -> None:
-        sandbox._hub.files.limit = count // 2
+        sandbox.hub.files.limit = count // 2
         opened = [await _connected(sandbox) for _ in range(count)]
         await asyncio.sleep(0.05)
-        assert len(sandbox._hub.connections) <= count // 2
+        assert len(sandbox.hub.connections) <= count // 2
         for _, writer in opened:
             writer.close()
 

@@ -98,7 +98,7 @@ def codes() -> tuple[int, ...]:
     box = _Unheard(lambda event: None)
     _loop().run_until_complete(box.start())
     (broker,) = box.brokers.values()
-    served = {*broker._handlers, *cast(NameServer, box.services[-1]).handlers}
+    served = {*broker.handlers, *cast(NameServer, box.services[-1]).handlers}
     _loop().run_until_complete(box.close())
     return (*sorted(served), 9999)
 
@@ -146,8 +146,8 @@ async def _asked(data: bytes) -> None:
     await box.close()
     await asyncio.sleep(0)
     assert not slips, slips[0]
-    assert box._hub.unfinished == box._hub.unread == 0
-    assert not box._hub.connections
+    assert box.hub.unfinished == box.hub.unread == 0
+    assert not box.hub.connections
 
 
 def _request(code: int, opaque: int, how: int, field: int, text: bytes) -> bytes:
@@ -194,7 +194,7 @@ class _Peer:
         self.answers = 0
         self._reader = StrictReader()
         served = box.services[-1] if service else box.services[0]
-        self._connection = Connection(box._hub, served)
+        self._connection = Connection(box.hub, served)
         self._transport = _Transport(self, address)
         self._connection.connection_made(self._transport)
 
@@ -270,7 +270,7 @@ class _Unheard(Sandbox):
     def _broker(self, name: str, address: str, injector: Injector) -> Broker:
         began = _loop().time()
         clock = lambda: NOW_MS + int((_loop().time() - began) * 1000)  # noqa: E731
-        state = BrokerState(name, address, self.options, self._hub, clock, random.Random(1))
+        state = BrokerState(name, address, self.options, self.hub, clock, random.Random(1))
         broker = self.brokers[name] = Broker(state, injector)
         return broker
 

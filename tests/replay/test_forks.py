@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from dissectors.decode.pipeline import Decode
-from dissectors.remoting.messages.records import decode_messages
 from replay import AsyncProducer, Message, Producer, ProducerConfig, WireCapture
 from replay.errors import ClosedError
 from replay.hooks import SendContext
@@ -71,9 +70,11 @@ def stored_keys(box: SandboxThread) -> Counter[str]:
     def read(_: object) -> Counter[str]:
         found: Counter[str] = Counter()
         for broker in box.sandbox.brokers.values():
-            for record in broker.state.store._log._records:
-                message = decode_messages(record.data).messages[0]
-                found[message.properties["UNIQ_KEY"]] += 1
+            store = broker.state.store
+            offset = store.begin_offset
+            while (record := store.at(offset)) is not None:
+                found[record.message().properties["UNIQ_KEY"]] += 1
+                offset += len(record.data)
         return found
 
     return box.call(read)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import io
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -131,17 +133,20 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
     assert path.read_bytes() == b"kept"
 
 
-class _FullDisk:
-    packets = 0
+class _Disk(io.BytesIO):
+    full = False
 
-    def write(self, ts_ns: int, data: bytes, length: int | None, fault: str) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+    def write(self, data: Any) -> int:
+        if self.full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(data)
 
 
-def test_a_full_disk_ends_the_capture_and_nothing_else(tmp_path: Path) -> None:
-    capture = WireCapture(str(tmp_path / "wire.pcapng"))
+def test_a_full_disk_ends_the_capture_and_nothing_else() -> None:
+    disk = _Disk()
+    capture = WireCapture("wire.pcapng", disk)
     connection = capture.opened(TS, *V4)
-    capture._writer = _FullDisk()  # type: ignore[assignment]
+    disk.full = True
     connection.sent(TS, b"x" * 100_000)
     assert isinstance(capture.error, OSError)
     assert capture.error.errno == errno.ENOSPC

@@ -12,7 +12,7 @@ from dissectors.remoting.fastjson.codec import encode_json
 from dissectors.remoting.topic_names import RETRY_PREFIX
 
 from ..clients import NAME_LIMIT
-from ..request import BadRequest, Handler, ReceivedRequest
+from ..request import BadRequest, ReceivedRequest, serves
 from ..room import BoundedTable, weight_of
 from ..server import HandlerResponse
 from ..state import ANY_QUEUE, BrokerState
@@ -31,14 +31,7 @@ class AssignmentHandlers:
             state.room, lambda key, mode: weight_of(*key, mode)
         )
 
-    def handlers(self) -> dict[int, Handler]:
-        """Return the handler of each request code."""
-        return {
-            RequestCode.QUERY_ASSIGNMENT: self.assignment,
-            RequestCode.SET_MESSAGE_REQUEST_MODE: self.set_mode,
-            RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: self.all_modes,
-        }
-
+    @serves(RequestCode.SET_MESSAGE_REQUEST_MODE)
     def set_mode(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 401: set whether a group pulls or pops a topic."""
         value = json_object(request.body)
@@ -51,14 +44,16 @@ class AssignmentHandlers:
             raise BadRequest("there are too many request modes, or a name is too long")
         return HandlerResponse()
 
+    @serves(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE)
     def all_modes(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 402: return the configured modes of groups and topics."""
         modes: dict[str, dict[str, object]] = {}
         for (topic, group), mode in self._modes.items():
             value = {"consumerGroup": group, "mode": mode, "popShareQueueNum": 0, "topic": topic}
             modes.setdefault(topic, {})[group] = value
-        return HandlerResponse(0, None, encode_json({"messageRequestModeMap": modes}))
+        return HandlerResponse(body=encode_json({"messageRequestModeMap": modes}))
 
+    @serves(RequestCode.QUERY_ASSIGNMENT)
     def assignment(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 400: return the queues assigned to a client, and the mode."""
         value = json_object(request.body)
@@ -83,7 +78,7 @@ class AssignmentHandlers:
             }
             for broker, queue_id in mine
         ]
-        return HandlerResponse(0, None, encode_json({"messageQueueAssignments": assignments}))
+        return HandlerResponse(body=encode_json({"messageQueueAssignments": assignments}))
 
 
 def _share(

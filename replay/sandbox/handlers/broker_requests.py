@@ -13,9 +13,9 @@ from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.fastjson.codec import encode_json
 from dissectors.remoting.versions import V5_3_3
 
-from ..request import BadRequest, Handler, ReceivedRequest, settings_of, settings_text
+from ..request import BadRequest, ReceivedRequest, serves, settings_of, settings_text
 from ..server import HandlerResponse
-from ..state import BrokerState
+from ..state import StateHandlers
 
 _PERMISSION: Final = "brokerPermission"
 _SETTINGS_LIMIT: Final = 1000
@@ -38,33 +38,10 @@ _ACL_REQUESTS: Final = (
 )
 
 
-class BrokerHandlers:
+class BrokerHandlers(StateHandlers):
     """Serves requests about one broker."""
 
-    def __init__(self, state: BrokerState) -> None:
-        self._state = state
-
-    def handlers(self) -> dict[int, Handler]:
-        """Return the handler of each request code."""
-        return {
-            RequestCode.GET_BROKER_RUNTIME_INFO: self.runtime,
-            RequestCode.GET_BROKER_CONFIG: self.config,
-            RequestCode.UPDATE_BROKER_CONFIG: self.change,
-            RequestCode.GET_BROKER_MEMBER_GROUP: self.members,
-            RequestCode.VIEW_BROKER_STATS_DATA: self.stats,
-            RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: self.done,
-            RequestCode.CLEAN_UNUSED_TOPIC: self.done,
-            RequestCode.DELETE_EXPIRED_COMMITLOG: self.done,
-            RequestCode.GET_ALL_DELAY_OFFSET: self.delay_offsets,
-            RequestCode.GET_BROKER_HA_STATUS: self.ha_status,
-            RequestCode.GET_BROKER_EPOCH_CACHE: self.epochs,
-            RequestCode.GET_COLD_DATA_FLOW_CTR_INFO: self.cold_data,
-            RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG: self.done,
-            RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG: self.done,
-            **dict.fromkeys(_USER_REQUESTS, self.users),
-            **dict.fromkeys(_ACL_REQUESTS, self.acls),
-        }
-
+    @serves(RequestCode.GET_BROKER_RUNTIME_INFO)
     def runtime(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 28: return runtime figures, as shown by `mqadmin brokerStatus`."""
         state = self._state
@@ -95,8 +72,9 @@ class BrokerHandlers:
             "timerEnqueueTps": "0.0",
             "timerDequeueTps": "0.0",
         }
-        return HandlerResponse(0, None, encode_json({"table": dict(sorted(table.items()))}))
+        return HandlerResponse(body=encode_json({"table": dict(sorted(table.items()))}))
 
+    @serves(RequestCode.GET_BROKER_CONFIG)
     def config(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 26: return settings, one per line."""
         options = self._state.options
@@ -118,6 +96,7 @@ class BrokerHandlers:
         fields = {"version": encode_json(self._state.data_version(0)).decode()}
         return HandlerResponse(0, fields, settings_text(settings))
 
+    @serves(RequestCode.UPDATE_BROKER_CONFIG)
     def change(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 25: change settings, of which only brokerPermission has an effect."""
         config = self._state.config
@@ -129,6 +108,7 @@ class BrokerHandlers:
             config[name] = value
         return HandlerResponse()
 
+    @serves(RequestCode.GET_BROKER_MEMBER_GROUP)
     def members(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 901: return the brokers of a name."""
         if request.text("brokerName") != self._state.name:
@@ -138,18 +118,21 @@ class BrokerHandlers:
             "brokerName": self._state.name,
             "cluster": self._state.options.cluster,
         }
-        return HandlerResponse(0, None, encode_json({"brokerMemberGroup": group}))
+        return HandlerResponse(body=encode_json({"brokerMemberGroup": group}))
 
+    @serves(RequestCode.VIEW_BROKER_STATS_DATA)
     def stats(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 315: return no figures by time, as the sandbox keeps none."""
         name, key = request.text("statsName"), request.text("statsKey")
         raise BadRequest(f"The stats <{name}> <{key}> not exist")
 
+    @serves(RequestCode.GET_ALL_DELAY_OFFSET)
     def delay_offsets(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 45: return the offsets of delay levels, of which the sandbox keeps none."""
         version = {"dataVersion": self._state.data_version(0)} if self._state.options.is_5 else {}
-        return HandlerResponse(0, None, encode_json({**version, "offsetTable": {}}))
+        return HandlerResponse(body=encode_json({**version, "offsetTable": {}}))
 
+    @serves(RequestCode.GET_BROKER_HA_STATUS)
     def ha_status(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 907: describe a master without slaves, as every broker of a sandbox is."""
         client = dict.fromkeys(
@@ -162,12 +145,14 @@ class BrokerHandlers:
             "master": True,
             "masterCommitLogMaxOffset": self._state.store.end_offset,
         }
-        return HandlerResponse(0, None, encode_json(value))
+        return HandlerResponse(body=encode_json(value))
 
+    @serves(RequestCode.GET_BROKER_EPOCH_CACHE)
     def epochs(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 1007: reject it, as a broker without a controller does."""
         raise BadRequest("this request only for controllerMode ")
 
+    @serves(RequestCode.GET_COLD_DATA_FLOW_CTR_INFO)
     def cold_data(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 2003: return the thresholds of a broker that limits no cold reads."""
         value = {
@@ -177,12 +162,14 @@ class BrokerHandlers:
             "globalColdReadThreshold": 100 * 1024 * 1024,
             "globalAcc": 0,
         }
-        return HandlerResponse(0, None, encode_json(value))
+        return HandlerResponse(body=encode_json(value))
 
+    @serves(*_USER_REQUESTS)
     def users(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 3001 to 3005: reject them, as a broker without authentication does."""
         raise BadRequest("An system error occurred, please try again later.")
 
+    @serves(*_ACL_REQUESTS)
     def acls(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 3006 to 3010: reject them, as a broker without authorization does."""
         what = "authorization" if self._state.options.version > V5_3_3 else "authentication"
@@ -190,6 +177,13 @@ class BrokerHandlers:
             f"java.lang.IllegalStateException: The {what}MetadataProvider is not configured."
         )
 
+    @serves(
+        RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE,
+        RequestCode.CLEAN_UNUSED_TOPIC,
+        RequestCode.DELETE_EXPIRED_COMMITLOG,
+        RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG,
+        RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG,
+    )
     def done(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Do nothing."""
         return HandlerResponse()

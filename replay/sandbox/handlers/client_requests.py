@@ -18,9 +18,9 @@ from dissectors.remoting.versions import V5_3_3
 
 from ..clients import NAME_LIMIT, ConsumerGroup, GroupMember, Subscription, subscription_of
 from ..events import EventKind
-from ..request import BadRequest, Handler, ReceivedRequest
+from ..request import BadRequest, ReceivedRequest, serves
 from ..server import HandlerResponse
-from ..state import BrokerState
+from ..state import StateHandlers
 
 _QUEUES: Final = 1 << 31
 
@@ -58,22 +58,8 @@ def queues_of(value: object) -> Iterable[tuple[str, int]]:
             yield topic, queue_id
 
 
-class ClientHandlers:
+class ClientHandlers(StateHandlers):
     """Serves heartbeats and locks of clients at one broker."""
-
-    def __init__(self, state: BrokerState) -> None:
-        self._state = state
-
-    def handlers(self) -> dict[int, Handler]:
-        """Return the handler of each request code."""
-        return {
-            RequestCode.HEART_BEAT: self.heartbeat,
-            RequestCode.UNREGISTER_CLIENT: self.unregister,
-            RequestCode.GET_CONSUMER_LIST_BY_GROUP: self.members,
-            RequestCode.LOCK_BATCH_MQ: self.lock,
-            RequestCode.UNLOCK_BATCH_MQ: self.unlock,
-            RequestCode.CHECK_CLIENT_CONFIG: self.check,
-        }
 
     def _object(self, body: bytes, class_names: tuple[str, ...]) -> dict[str, object]:
         """Return the members of a JSON body as this release reads them."""
@@ -84,6 +70,7 @@ class ClientHandlers:
 
     # -- heartbeats -----------------------------------------------------------------------------
 
+    @serves(RequestCode.HEART_BEAT)
     def heartbeat(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 34: register a client with its groups and subscriptions."""
         value = self._object(request.body, HEARTBEAT_CLASSES)
@@ -133,6 +120,7 @@ class ClientHandlers:
     def _notify(self, client: GroupMember, detail: str) -> None:
         self._state.tell(EventKind.CLIENT, client.connection, f"{client.client_id}: {detail}")
 
+    @serves(RequestCode.UNREGISTER_CLIENT)
     def unregister(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 35: let a client leave a producer or consumer group."""
         producer = request.fields.get("producerGroup")
@@ -148,6 +136,7 @@ class ClientHandlers:
                 self._state.notify_group(group)
         return HandlerResponse()
 
+    @serves(RequestCode.GET_CONSUMER_LIST_BY_GROUP)
     def members(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 38: return the ids of the clients of a consumer group."""
         name = request.text("consumerGroup")
@@ -155,8 +144,9 @@ class ClientHandlers:
         ids = group.client_ids() if group is not None else []
         if not ids:
             raise BadRequest(f"no consumer for this group, {name}")
-        return HandlerResponse(0, None, encode_json({"consumerIdList": ids}))
+        return HandlerResponse(body=encode_json({"consumerIdList": ids}))
 
+    @serves(RequestCode.CHECK_CLIENT_CONFIG)
     def check(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 46: check whether a subscription is supported; SQL92 is not."""
         value = self._object(request.body, ("CheckClientRequestBody", "SubscriptionData"))
@@ -171,6 +161,7 @@ class ClientHandlers:
 
     # -- locks ----------------------------------------------------------------------------------
 
+    @serves(RequestCode.LOCK_BATCH_MQ)
     def lock(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 41: lock queues for one client; return the locked ones."""
         value = self._object(request.body, LOCK_CLASSES)
@@ -180,12 +171,10 @@ class ClientHandlers:
             queues_of(value.get("mqSet")),
             self._state.now_ms(),
         )
-        queues = [
-            {"brokerName": self._state.name, "queueId": queue_id, "topic": topic}
-            for topic, queue_id in got
-        ]
-        return HandlerResponse(0, None, encode_json({"lockOKMQSet": queues}))
+        queues = [self._state.queue_key(*queue) for queue in got]
+        return HandlerResponse(body=encode_json({"lockOKMQSet": queues}))
 
+    @serves(RequestCode.UNLOCK_BATCH_MQ)
     def unlock(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 42: unlock queues of a client."""
         value = self._object(request.body, LOCK_CLASSES)

@@ -22,9 +22,9 @@ from dissectors.remoting.topic_names import RETRY_PREFIX
 
 from ..clients import ConsumerGroup
 from ..groups import group_of_value
-from ..request import BadRequest, Handler, ReceivedRequest
+from ..request import BadRequest, ReceivedRequest, serves
 from ..server import Connection, HandlerResponse
-from ..state import BrokerState
+from ..state import StateHandlers
 from ..store.shelf import StoredQueue
 from ..topics import TopicConfig
 from .client_requests import json_object, objects_of
@@ -33,42 +33,18 @@ _MOST_ROWS: Final = 100_000
 """queues in one response: some 15 MB"""
 
 
-class GroupHandlers:
+class GroupHandlers(StateHandlers):
     """Serves group administration at one broker."""
-
-    def __init__(self, state: BrokerState) -> None:
-        self._state = state
-
-    def handlers(self) -> dict[int, Handler]:
-        """Return the handler of each request code."""
-        return {
-            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.update,
-            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: self.update_list,
-            RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self.all_configs,
-            RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: self.config,
-            RequestCode.DELETE_SUBSCRIPTIONGROUP: self.delete,
-            RequestCode.GET_CONSUMER_CONNECTION_LIST: self.consumers,
-            RequestCode.GET_PRODUCER_CONNECTION_LIST: self.producers,
-            RequestCode.GET_ALL_PRODUCER_INFO: self.all_producers,
-            RequestCode.GET_CONSUME_STATS: self.progress,
-            RequestCode.GET_BROKER_CONSUME_STATS: self.progress_of_all,
-            RequestCode.QUERY_CONSUME_TIME_SPAN: self.time_spans,
-            RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset,
-            RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: self.groups_of_topic,
-            RequestCode.QUERY_TOPICS_BY_CONSUMER: self.topics_of_group,
-            RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER: self.subscription,
-            RequestCode.GET_ALL_CONSUMER_OFFSET: self.all_offsets,
-            RequestCode.GET_CONSUMER_RUNNING_INFO: self.ask_client,
-            RequestCode.CONSUME_MESSAGE_DIRECTLY: self.consume_directly,
-        }
 
     # -- settings -------------------------------------------------------------------------------
 
+    @serves(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP)
     def update(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 200: create or change a group."""
         self._put(json_object(request.body))
         return HandlerResponse()
 
+    @serves(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST)
     def update_list(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 225: create or change several groups."""
         for value in objects_of(json_object(request.body).get("groupConfigList")):
@@ -82,6 +58,7 @@ class GroupHandlers:
         if not self._state.put_group(config):
             raise BadRequest("there are too many groups, or the name of this one is too long")
 
+    @serves(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
     def all_configs(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 201: return every group."""
         is_5 = self._state.options.is_5
@@ -94,6 +71,7 @@ class GroupHandlers:
         fields = {"totalGroupNum": str(len(table))} if is_5 else None
         return HandlerResponse(0, fields, encode_json(value))
 
+    @serves(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG)
     def config(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 352: return one group."""
         name = request.text("group")
@@ -102,8 +80,9 @@ class GroupHandlers:
             raise BadRequest(
                 f"No group in this broker: {name}", ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
             )
-        return HandlerResponse(0, None, encode_json(config.value()))
+        return HandlerResponse(body=encode_json(config.value()))
 
+    @serves(RequestCode.DELETE_SUBSCRIPTIONGROUP)
     def delete(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 207: remove a group, and its offsets if requested."""
         name = request.text("groupName")
@@ -112,6 +91,7 @@ class GroupHandlers:
 
     # -- connections ----------------------------------------------------------------------------
 
+    @serves(RequestCode.GET_CONSUMER_CONNECTION_LIST)
     def consumers(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 203: return the clients and subscriptions of a consumer group."""
         group = self._online(request.text("consumerGroup"))
@@ -124,7 +104,7 @@ class GroupHandlers:
                 topic: subscription.value() for topic, subscription in group.subscriptions.items()
             },
         }
-        return HandlerResponse(0, None, encode_json(value))
+        return HandlerResponse(body=encode_json(value))
 
     def _online(self, name: str) -> ConsumerGroup:
         group = self._state.clients.consumers.get(name)
@@ -134,6 +114,7 @@ class GroupHandlers:
             )
         return group
 
+    @serves(RequestCode.GET_PRODUCER_CONNECTION_LIST)
     def producers(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 204: return the clients of a producer group."""
         name = request.text("producerGroup")
@@ -141,8 +122,9 @@ class GroupHandlers:
         if not members:
             raise BadRequest(f"the producer group[{name}] not exist")
         value = {"connectionSet": [client.value() for client in members.values()]}
-        return HandlerResponse(0, None, encode_json(value))
+        return HandlerResponse(body=encode_json(value))
 
+    @serves(RequestCode.GET_ALL_PRODUCER_INFO)
     def all_producers(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 328: return the clients of all producer groups."""
         data = {
@@ -158,10 +140,11 @@ class GroupHandlers:
             ]
             for group, members in self._state.clients.producers.items()
         }
-        return HandlerResponse(0, None, encode_json({"data": data}))
+        return HandlerResponse(body=encode_json({"data": data}))
 
     # -- progress -------------------------------------------------------------------------------
 
+    @serves(RequestCode.GET_CONSUME_STATS)
     def progress(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 208: return a group's progress in the queues of its topics."""
         group = request.text("consumerGroup")
@@ -170,7 +153,7 @@ class GroupHandlers:
         self._check_rows(topics)
         table = [row for topic in topics for row in self._progress_in(group, topic)]
         value = {"consumeTps": 0.0, "offsetTable": table}
-        return HandlerResponse(0, None, encode_body(RequestCode.GET_CONSUME_STATS, True, value))
+        return HandlerResponse(body=encode_body(RequestCode.GET_CONSUME_STATS, True, value))
 
     def _check_rows(self, topics: Iterable[str]) -> None:
         """Raise BadRequest for so many queues that the response exceeds the frame limit."""
@@ -185,7 +168,7 @@ class GroupHandlers:
             offset = self._state.offsets.get(group, topic, queue_id) or 0
             last = queue.at(offset - 1)
             yield {
-                "key": self._queue_key(topic, queue_id),
+                "key": self._state.queue_key(topic, queue_id),
                 "value": {
                     "brokerOffset": queue.max_offset,
                     "consumerOffset": offset,
@@ -194,6 +177,7 @@ class GroupHandlers:
                 },
             }
 
+    @serves(RequestCode.GET_BROKER_CONSUME_STATS)
     def progress_of_all(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 317: return the progress of all groups, or only in ordered topics."""
         ordered = request.flag("isOrder")
@@ -220,18 +204,13 @@ class GroupHandlers:
             "totalDiff": behind,
             **({"totalInflightDiff": 0} if state.options.is_5 else {}),
         }
-        return HandlerResponse(
-            0, None, encode_body(RequestCode.GET_BROKER_CONSUME_STATS, True, value)
-        )
+        return HandlerResponse(body=encode_body(RequestCode.GET_BROKER_CONSUME_STATS, True, value))
 
+    @serves(RequestCode.QUERY_CONSUME_TIME_SPAN)
     def time_spans(self, request: ReceivedRequest) -> HandlerResponse:
-        """Handle 303: return store times of the messages of a topic, and of the last consumed
-        ones.
-        """
+        """Handle 303: return store times of the messages of a topic, and of the consumed ones."""
         group, topic = request.text("group"), request.text("topic")
-        config = self._state.topics.get(topic)
-        if config is None:
-            raise BadRequest(f"topic[{topic}] not exist", ResponseCode.TOPIC_NOT_EXIST)
+        config = self._topic(topic)
         now = self._state.now_ms()
         spans = []
         for queue_id in range(config.write_queues):
@@ -242,17 +221,20 @@ class GroupHandlers:
             waits = queue.max_offset > offset
             span: dict[str, object] = {
                 "delayTime": now - _stored_ms(queue, offset) if waits else 0,
-                "messageQueue": self._queue_key(topic, queue_id),
+                "messageQueue": self._state.queue_key(topic, queue_id),
             }
             last = _stored_ms(queue, queue.max_offset - 1)
             times = {"consumeTimeStamp": consumed, "maxTimeStamp": last, "minTimeStamp": begin}
             for name, at_ms in times.items():
                 span |= {name: at_ms, f"{name}Str": _time_text(at_ms)}
             spans.append(span)
-        return HandlerResponse(0, None, encode_json({"consumeTimeSpanSet": spans}))
+        return HandlerResponse(body=encode_json({"consumeTimeSpanSet": spans}))
 
-    def _queue_key(self, topic: str, queue_id: int) -> dict[str, object]:
-        return {"brokerName": self._state.name, "queueId": queue_id, "topic": topic}
+    def _topic(self, topic: str) -> TopicConfig:
+        config = self._state.topics.get(topic)
+        if config is None:
+            raise BadRequest(f"topic[{topic}] not exist", ResponseCode.TOPIC_NOT_EXIST)
+        return config
 
     def _topics_of(self, group: str) -> list[str]:
         """Return the topics of a group: subscribed ones, and those with offsets."""
@@ -260,14 +242,11 @@ class GroupHandlers:
         wanted = set(consumers.subscriptions) if consumers is not None else set()
         return sorted(wanted | set(self._state.offsets.topics_of(group)))
 
+    @serves(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET)
     def reset(self, request: ReceivedRequest) -> HandlerResponse:
-        """Handle 222: reset a group's offsets to a time; clients learn it at their next pull
-        (5.x).
-        """
+        """Handle 222: reset a group's offsets to a time."""
         group, topic = request.text("group"), request.text("topic")
-        config = self._state.topics.get(topic)
-        if config is None:
-            raise BadRequest(f"topic[{topic}] not exist", ResponseCode.TOPIC_NOT_EXIST)
+        config = self._topic(topic)
         time_ms = request.number("timestamp")
         if not self._state.options.is_5 and not self._is_known(group, config):
             raise BadRequest(f"THe consumer group <{group}> not exist")
@@ -278,13 +257,13 @@ class GroupHandlers:
             kept = self._state.put_offset(group, topic, queue_id, offset)
             if kept and self._state.options.is_5:
                 self._state.offsets.resets.put((group, topic, queue_id), offset)
-            table.append({"key": self._queue_key(topic, queue_id), "value": offset})
+            table.append({"key": self._state.queue_key(topic, queue_id), "value": offset})
         body = encode_body(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, True, {"offsetTable": table})
-        if self._state.options.is_5:
+        if self._state.options.is_5:  # clients learn it at their next pull, and from 4.x at once
             self._state.holds.wake(topic)
         else:
             self._notify_members(group, topic, time_ms, body)
-        return HandlerResponse(0, None, body)
+        return HandlerResponse(body=body)
 
     def _is_known(self, group: str, config: TopicConfig) -> bool:
         """Return whether a group has an offset in every queue: 4.x resets only such groups."""
@@ -302,6 +281,7 @@ class GroupHandlers:
 
     # -- subscriptions --------------------------------------------------------------------------
 
+    @serves(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO)
     def groups_of_topic(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 300: return groups that subscribe to a topic or have offsets in it."""
         topic = request.text("topic")
@@ -311,14 +291,16 @@ class GroupHandlers:
             if topic in group.subscriptions
         }
         groups = sorted(online | set(self._state.offsets.groups_of(topic)))
-        return HandlerResponse(0, None, encode_json({"groupList": groups}))
+        return HandlerResponse(body=encode_json({"groupList": groups}))
 
+    @serves(RequestCode.QUERY_TOPICS_BY_CONSUMER)
     def topics_of_group(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 343: return topics that a group has offsets in."""
         topics = self._state.offsets.topics_of(request.text("group"))
         value = {"brokerAddr": self._state.address, "topicList": topics}
-        return HandlerResponse(0, None, encode_json(value))
+        return HandlerResponse(body=encode_json(value))
 
+    @serves(RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER)
     def subscription(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 345: return a group's subscription to a topic."""
         group, topic = request.text("group"), request.text("topic")
@@ -327,24 +309,25 @@ class GroupHandlers:
         value: dict[str, object] = {"group": group, "topic": topic}
         if subscription is not None:
             value["subscriptionData"] = subscription.value()
-        return HandlerResponse(0, None, encode_json(value))
+        return HandlerResponse(body=encode_json(value))
 
+    @serves(RequestCode.GET_ALL_CONSUMER_OFFSET)
     def all_offsets(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 43: return every offset."""
         value = {
             "dataVersion": self._state.data_version(0),
             "offsetTable": self._state.offsets.table(),
         }
-        return HandlerResponse(
-            0, None, encode_body(RequestCode.GET_ALL_CONSUMER_OFFSET, True, value)
-        )
+        return HandlerResponse(body=encode_body(RequestCode.GET_ALL_CONSUMER_OFFSET, True, value))
 
     # -- asking clients -------------------------------------------------------------------------
 
+    @serves(RequestCode.GET_CONSUMER_RUNNING_INFO)
     def ask_client(self, request: ReceivedRequest) -> None:
         """Handle 307: ask a client for its current consumption state."""
         self._forward(request, dict(request.fields), request.body)
 
+    @serves(RequestCode.CONSUME_MESSAGE_DIRECTLY)
     def consume_directly(self, request: ReceivedRequest) -> None:
         """Handle 309: have a client consume one message immediately."""
         place = decode_offset_id(request.text("msgId"))
@@ -363,15 +346,11 @@ class GroupHandlers:
         client_id = request.text("clientId")
         target = self._member(self._online(request.text("consumerGroup")), client_id)
 
-        def answered(response: RemotingCommand | None, body: bytes) -> None:
-            if response is None:
-                request.respond(
-                    HandlerResponse(ResponseCode.SYSTEM_ERROR, None, b"", f"{client_id} is gone")
-                )
-            else:
-                request.respond(
-                    HandlerResponse(response.code, response.ext_fields, body, response.remark)
-                )
+        def answered(answer: RemotingCommand | None, body: bytes) -> None:
+            response = HandlerResponse(ResponseCode.SYSTEM_ERROR, remark=f"{client_id} is gone")
+            if answer is not None:
+                response = HandlerResponse(answer.code, answer.ext_fields, body, answer.remark)
+            request.respond(response)
 
         if not target.ask(request.code, fields, body, answered):
             raise BadRequest(f"{client_id} cannot be asked")

@@ -7,29 +7,16 @@ from __future__ import annotations
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
-from ..request import BadRequest, Handler, ReceivedRequest
+from ..request import BadRequest, ReceivedRequest, serves
 from ..server import HandlerResponse
-from ..state import BrokerState
+from ..state import StateHandlers
 from ..store.shelf import StoredQueue
 
 
-class OffsetHandlers:
+class OffsetHandlers(StateHandlers):
     """Serves offset requests at one broker."""
 
-    def __init__(self, state: BrokerState) -> None:
-        self._state = state
-
-    def handlers(self) -> dict[int, Handler]:
-        """Return the handler of each request code."""
-        return {
-            RequestCode.QUERY_CONSUMER_OFFSET: self.query,
-            RequestCode.UPDATE_CONSUMER_OFFSET: self.update,
-            RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: self.search,
-            RequestCode.GET_MAX_OFFSET: self.max_offset,
-            RequestCode.GET_MIN_OFFSET: self.min_offset,
-            RequestCode.GET_EARLIEST_MSG_STORETIME: self.earliest,
-        }
-
+    @serves(RequestCode.QUERY_CONSUMER_OFFSET)
     def query(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 14: return a group's offset."""
         group, topic = request.text("consumerGroup"), request.text("topic")
@@ -51,6 +38,7 @@ class OffsetHandlers:
             offset = 0
         return _offset(offset)
 
+    @serves(RequestCode.UPDATE_CONSUMER_OFFSET)
     def update(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 15: store a group's offset."""
         topic = request.text("topic")
@@ -64,19 +52,23 @@ class OffsetHandlers:
         )
         return HandlerResponse()
 
+    @serves(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP)
     def search(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 29: return the offset at a time."""
         upper = request.fields.get("boundaryType", "").upper() == "UPPER"
         return _offset(self._queue(request).offset_at(request.number("timestamp"), upper))
 
+    @serves(RequestCode.GET_MAX_OFFSET)
     def max_offset(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 30: return the offset of the next message."""
         return _offset(self._queue(request).max_offset)
 
+    @serves(RequestCode.GET_MIN_OFFSET)
     def min_offset(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 31: return the offset of the oldest message."""
         return _offset(self._queue(request).min_offset)
 
+    @serves(RequestCode.GET_EARLIEST_MSG_STORETIME)
     def earliest(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 32: return the store time of the oldest message, or -1."""
         queue = self._queue(request)

@@ -14,9 +14,9 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from ..clients import EXPRESSION_LIMIT, Subscription, subscription_of
 from ..events import EventKind
 from ..long_polling import Held
-from ..request import BadRequest, Handler, ReceivedRequest
+from ..request import BadRequest, ReceivedRequest, serves
 from ..server import HandlerResponse
-from ..state import BrokerState
+from ..state import StateHandlers
 from ..store.shelf import StoredQueue, StoredRecord
 from ..topics import READ
 
@@ -47,6 +47,7 @@ def read_queue(
     queue: StoredQueue, offset: int, most: int, most_bytes: int, subscription: Subscription
 ) -> PullResult:
     """Return at most `most` messages of a queue from `offset` on, at least one if one fits."""
+    # the conditions, names and codes are those of DefaultMessageStore.getMessage
     low, high = queue.min_offset, queue.max_offset
     if high == 0:
         code = ResponseCode.PULL_NOT_FOUND if offset == 0 else ResponseCode.PULL_OFFSET_MOVED
@@ -74,19 +75,10 @@ def read_queue(
     return PullResult("NO_MATCHED_MESSAGE", ResponseCode.PULL_RETRY_IMMEDIATELY, at)
 
 
-class PullHandlers:
+class PullHandlers(StateHandlers):
     """Serves pulls at one broker."""
 
-    def __init__(self, state: BrokerState) -> None:
-        self._state = state
-
-    def handlers(self) -> dict[int, Handler]:
-        """Return the handler of each request code."""
-        return {
-            RequestCode.PULL_MESSAGE: self.pull,
-            RequestCode.LITE_PULL_MESSAGE: self.pull,
-        }
-
+    @serves(RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
     def pull(self, request: ReceivedRequest) -> HandlerResponse | None:
         """Handle 11 and 361: return messages, or nothing after a while."""
         return self._pull(request, may_hold=True)
@@ -98,7 +90,7 @@ class PullHandlers:
         sys_flag = request.number("sysFlag")
         self._check(request, group, topic, queue_id)
         subscription = self._subscription(request, group, topic, sys_flag)
-        if sys_flag & FLAG_COMMIT and may_hold:
+        if sys_flag & FLAG_COMMIT and may_hold:  # not again when a held pull is resumed
             state.put_offset(group, topic, queue_id, request.number("commitOffset"))
         queue = state.store.queue(topic, queue_id)
         reset = state.offsets.resets.drop((group, topic, queue_id))
@@ -176,16 +168,8 @@ class PullHandlers:
                 f"the broker[{host_of(state.address)}] pulling message is forbidden",
                 ResponseCode.NO_PERMISSION,
             )
-        if not state.groups.of(group).consume_enable:
-            raise BadRequest(
-                f"subscription group no permission, {group}", ResponseCode.NO_PERMISSION
-            )
-        config = state.topics.get(topic)
-        if config is None:
-            raise BadRequest(
-                f"topic[{topic}] not exist, apply first please! {state.faq}",
-                ResponseCode.TOPIC_NOT_EXIST,
-            )
+        state.check_group(group)
+        config = state.topic_of_consumers(topic)
         if not config.perm & READ:
             raise BadRequest(
                 f"the topic[{topic}] pulling message is forbidden",

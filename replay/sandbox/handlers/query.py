@@ -12,9 +12,9 @@ from dissectors.remoting.bodies.registry import encode_body
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
 from ..clients import hash_of
-from ..request import BadRequest, Handler, ReceivedRequest
+from ..request import BadRequest, ReceivedRequest, serves
 from ..server import HandlerResponse
-from ..state import BrokerState
+from ..state import StateHandlers
 from ..store.memory import StoreFull
 
 _MOST: Final = 64
@@ -22,33 +22,24 @@ _MOST_ENTRIES: Final = 100_000
 """entries of a queue in one response: some 10 MB"""
 
 
-class QueryHandlers:
+class QueryHandlers(StateHandlers):
     """Serves message queries at one broker."""
 
-    def __init__(self, state: BrokerState) -> None:
-        self._state = state
-
-    def handlers(self) -> dict[int, Handler]:
-        """Return the handler of each request code."""
-        return {
-            RequestCode.VIEW_MESSAGE_BY_ID: self.view,
-            RequestCode.QUERY_MESSAGE: self.query,
-            RequestCode.QUERY_CONSUME_QUEUE: self.consume_queue,
-        }
-
+    @serves(RequestCode.VIEW_MESSAGE_BY_ID)
     def view(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 33: return the message at a commit log offset."""
         offset = request.number("offset")
         record = self._state.store.at(offset)
         if record is None:
             raise BadRequest(f"can not find message by the offset, {offset}")
-        return HandlerResponse(0, None, record.data)
+        return HandlerResponse(body=record.data)
 
+    @serves(RequestCode.QUERY_MESSAGE)
     def query(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 12: return messages with a key or UNIQ_KEY."""
         store = self._state.store
         limit = min(request.number("maxNum"), _MOST)
-        if request.flag("_UNIQUE_KEY_QUERY"):
+        if request.flag("_UNIQUE_KEY_QUERY"):  # as in Java, the client's limit does not count then
             limit = _MOST
         topic, key = request.text("topic"), request.text("key")
         begin_ms, end_ms = request.number("beginTimestamp"), request.number("endTimestamp")
@@ -65,6 +56,7 @@ class QueryHandlers:
             return HandlerResponse(ResponseCode.QUERY_NOT_FOUND, fields, b"", remark)
         return HandlerResponse(0, fields, b"".join(record.data for record in records))
 
+    @serves(RequestCode.QUERY_CONSUME_QUEUE)
     def consume_queue(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 321: return the entries of a queue from an index on."""
         topic, queue_id = request.text("topic"), request.number("queueId")
@@ -84,9 +76,7 @@ class QueryHandlers:
             if wanted is not None:
                 value["subscriptionData"] = wanted.value()
         if not queue.min_offset <= index < queue.max_offset:
-            return HandlerResponse(
-                0, None, b"", f"Index {index} of {queue_id}@{topic} is not exist!"
-            )
+            return HandlerResponse(remark=f"Index {index} of {queue_id}@{topic} is not exist!")
         value["queueData"] = [
             {
                 "eval": False,
@@ -96,4 +86,4 @@ class QueryHandlers:
             }
             for record in islice(queue.since(index), max(0, min(count, _MOST_ENTRIES)))
         ]
-        return HandlerResponse(0, None, encode_body(RequestCode.QUERY_CONSUME_QUEUE, True, value))
+        return HandlerResponse(body=encode_body(RequestCode.QUERY_CONSUME_QUEUE, True, value))

@@ -12,12 +12,12 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.messages.properties import encode_properties
 
-from ..request import Handler, ReceivedRequest
-from ..server import Connection, HandlerResponse
+from ..request import ReceivedRequest, serves
+from ..server import HandlerResponse
 from ..state import BrokerState
 from ..store.memory import NewMessage
 from ..store.shelf import StoredRecord
-from .send_rules import SendHeader, SendRules, send_header
+from .send_rules import SendHeader, SendRules, send_header, with_region
 
 _PUSH_SECONDS: Final = 10.0
 """How long the waiting client has to say that it got its reply."""
@@ -30,14 +30,8 @@ class ReplyHandlers:
         self._state = state
         self._rules = rules
 
-    def handlers(self) -> dict[int, Handler]:
-        """Return the handler of each request code."""
-        reply = self._rules.with_region(self.reply)
-        return {
-            RequestCode.SEND_REPLY_MESSAGE: reply,
-            RequestCode.SEND_REPLY_MESSAGE_V2: reply,
-        }
-
+    @serves(RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2)
+    @with_region
     def reply(self, request: ReceivedRequest) -> HandlerResponse | None:
         """Handle 324 and 325: store a reply and push it to the client that waits for it."""
         header = send_header(request)
@@ -65,10 +59,22 @@ class ReplyHandlers:
             code=int(ResponseCode.SYSTEM_ERROR), remark=f"push reply message to {client_id}fail."
         )
         self._rules.count(request, header.topic, 1)
-        push = _Push(target, request, response, failed)
+        timer: asyncio.TimerHandle | None = None
+
+        def answered(answer: RemotingCommand | None, _: bytes) -> None:
+            if timer is not None:
+                timer.cancel()
+            request.respond(failed if answer is None else response)
+
+        def late() -> None:
+            target.forget_request(answered)
+            request.respond(failed)
+
         fields = self._push_fields(header, record, properties, request)
-        if not push.start(fields, request.body):
+        code = RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT
+        if not target.ask(code, fields, request.body, answered):
             return failed
+        timer = asyncio.get_running_loop().call_later(_PUSH_SECONDS, late)
         request.release()
         return None
 
@@ -95,37 +101,3 @@ class ReplyHandlers:
             "storeHost": self._state.store.store_host,
             "storeTimestamp": str(record.store_ms),
         }
-
-
-class _Push:
-    """A reply being pushed to the client that waits for it."""
-
-    def __init__(
-        self,
-        target: Connection,
-        request: ReceivedRequest,
-        response: HandlerResponse,
-        failed: HandlerResponse,
-    ) -> None:
-        self._target = target
-        self._request = request
-        self._response = response
-        self._failed = failed
-        self._timer: asyncio.TimerHandle | None = None
-
-    def start(self, fields: dict[str, str], body: bytes) -> bool:
-        """Push; return False if that is not possible."""
-        code = RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT
-        if not self._target.ask(code, fields, body, self._answered):
-            return False
-        self._timer = asyncio.get_running_loop().call_later(_PUSH_SECONDS, self._late)
-        return True
-
-    def _answered(self, response: RemotingCommand | None, body: bytes) -> None:  # noqa: ARG002
-        if self._timer is not None:
-            self._timer.cancel()
-        self._request.respond(self._failed if response is None else self._response)
-
-    def _late(self) -> None:
-        self._target.forget_request(self._answered)
-        self._request.respond(self._failed)

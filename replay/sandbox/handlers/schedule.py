@@ -25,7 +25,8 @@ from ..state import BrokerState
 from ..store.memory import NewMessage, StoreFull
 from ..store.shelf import StoredRecord
 
-_TIMER_NAMES: Final = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
+TIMER_UNITS: Final = {"TIMER_DELAY_SEC": 1000, "TIMER_DELAY_MS": 1, "TIMER_DELIVER_MS": 1}
+"""properties of timer messages, the first one counts, and their units in ms"""
 _PRECISION_MS: Final = 1000
 _RETRY_SECONDS: Final = 1.0
 
@@ -55,7 +56,7 @@ class Schedule:
             level = self._level_of(properties["DELAY"])
             if level > 0:
                 return self._put_level(message, level)
-        elif self._state.options.is_5 and any(name in properties for name in _TIMER_NAMES):
+        elif self._state.options.is_5 and not TIMER_UNITS.keys().isdisjoint(properties):
             due = due_ms(properties, self._state.now_ms())
             if due > self._state.now_ms():
                 return self._put_timer(message, due)
@@ -81,7 +82,7 @@ class Schedule:
     def restore(self, record: StoredRecord) -> None:
         """Schedule a message again after a restart; raise StoreFull for too many."""
         if record.topic == SCHEDULE_TOPIC:
-            due = record.store_ms + self._delay_of(record.queue_id + 1)
+            due = record.store_ms + self._delay_of(record.queue_id + 1)  # queue 0 is level 1
         else:
             out = integer_of(record.message().properties.get("TIMER_OUT_MS", ""))
             due = record.store_ms if out is None else out + _PRECISION_MS
@@ -104,19 +105,15 @@ class Schedule:
         return delays[min(level, len(delays)) - 1]
 
     def _put_level(self, message: NewMessage, level: int) -> StoredRecord:
-        properties = {
-            name: value for name, value in message.properties.items() if name not in _TIMER_NAMES
-        }
         self._check_room()
         queues = len(self._state.options.delays_ms)
         self._state.topic_of_retries(SCHEDULE_TOPIC, queues)
+        properties = with_original_place(message)
+        # as HookUtils.checkIfTimerMessage: with a delay level, the timer's properties do not count
+        for name in TIMER_UNITS:
+            properties.pop(name, None)
         record = self._state.put(
-            replace(
-                message,
-                topic=SCHEDULE_TOPIC,
-                queue_id=level - 1,
-                properties=_with_target(properties, message),
-            )
+            replace(message, topic=SCHEDULE_TOPIC, queue_id=level - 1, properties=properties)
         )
         self._push(record.store_ms + self._delay_of(level), record)
         return record
@@ -130,7 +127,7 @@ class Schedule:
                 ResponseCode.MESSAGE_ILLEGAL,
             )
         self._check_room()
-        properties = _with_target(message.properties, message)
+        properties = with_original_place(message)
         properties["TIMER_OUT_MS"] = str(_aligned(due))
         self._state.topic_of_retries(TIMER_TOPIC)
         record = self._state.put(
@@ -195,7 +192,7 @@ class Schedule:
             return
         stored = record.message()
         message = _delivered(stored)
-        if self._state.topics.get(message.topic) is None:
+        if self._state.topics.get(message.topic) is None:  # deleted in the meantime
             self._finish(record)
             return
         self._state.put(message)
@@ -209,17 +206,14 @@ class Schedule:
 
 def due_ms(properties: Mapping[str, str], now_ms: int) -> int:
     """Return the due time of a timer message, else `now_ms`; BadRequest if not a number."""
-    for name, unit in (("TIMER_DELAY_SEC", 1000), ("TIMER_DELAY_MS", 1), ("TIMER_DELIVER_MS", 1)):
+    for name, unit in TIMER_UNITS.items():
         text = properties.get(name)
         if text is None:
             continue
         number = integer_of(text)
         if number is None:
             raise BadRequest(f"{name} is not a number", ResponseCode.MESSAGE_ILLEGAL)
-        due = number * unit
-        if name != "TIMER_DELIVER_MS":
-            due += now_ms
-        return due
+        return number * unit + (0 if name == "TIMER_DELIVER_MS" else now_ms)
     return now_ms
 
 
@@ -228,28 +222,25 @@ def _aligned(due: int) -> int:
     return (due - 1) // _PRECISION_MS * _PRECISION_MS
 
 
-def _with_target(properties: Mapping[str, str], message: NewMessage) -> dict[str, str]:
-    return {**properties, "REAL_TOPIC": message.topic, "REAL_QID": str(message.queue_id)}
+def with_original_place(message: NewMessage) -> dict[str, str]:
+    """Return the properties of a message that waits in a system topic."""
+    return {**message.properties, "REAL_TOPIC": message.topic, "REAL_QID": str(message.queue_id)}
+
+
+def original_place(stored: StoredMessage) -> tuple[str, int]:
+    """Return the topic and queue that a message of a system topic waits for."""
+    queue_id = integer_of(stored.properties.get("REAL_QID", "0")) or 0
+    return stored.properties.get("REAL_TOPIC", stored.topic), max(queue_id, 0)
 
 
 def _delivered(stored: StoredMessage) -> NewMessage:
     """Return the message with its original topic."""
     properties = dict(stored.properties)
-    topic = properties.get("REAL_TOPIC", stored.topic)
-    queue_id = integer_of(properties.get("REAL_QID", "0")) or 0
     properties.pop("DELAY", None)
     if stored.topic == TIMER_TOPIC:
-        for name in _TIMER_NAMES:
+        for name in TIMER_UNITS:
             properties.pop(name, None)
-    return NewMessage(
-        topic,
-        max(queue_id, 0),
-        stored.body,
-        properties,
-        stored.flag,
-        stored.sys_flag,
-        stored.born_timestamp,
-        stored.born_host,
-        stored.reconsume_times,
-        stored.prepared_transaction_offset,
+    return replace(
+        NewMessage.of_stored(stored, *original_place(stored), properties),
+        prepared_transaction_offset=stored.prepared_transaction_offset,
     )

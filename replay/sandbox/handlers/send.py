@@ -16,11 +16,11 @@ from dissectors.remoting.sysflag import TRANSACTION_MASK
 from dissectors.remoting.topic_names import RETRY_PREFIX
 
 from ...unique_id import UniqueIds
-from ..request import BadRequest, Handler, ReceivedRequest
+from ..request import BadRequest, ReceivedRequest, serves
 from ..server import HandlerResponse
 from ..state import BrokerState
-from ..store.memory import NewMessage, offset_id
-from .send_rules import SendHeader, SendRules, send_header
+from ..store.memory import NewMessage
+from .send_rules import SendHeader, SendRules, send_header, with_region
 from .transaction import HalfMessages
 
 _BATCH_LIMIT: Final = 100_000
@@ -35,16 +35,9 @@ class SendHandlers:
         self._transactions = transactions
         self._ids = UniqueIds(host_of(state.address), os.getpid(), id(self))
 
-    def handlers(self) -> dict[int, Handler]:
-        """Return the handler of each request code."""
-        send = self._rules.with_region(self.send)
-        return {
-            RequestCode.SEND_MESSAGE: send,
-            RequestCode.SEND_MESSAGE_V2: send,
-            RequestCode.SEND_BATCH_MESSAGE: self._rules.with_region(self.send_batch),
-        }
-
-    def send(self, request: ReceivedRequest) -> HandlerResponse:
+    @serves(RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2)
+    @with_region
+    def send(self, request: ReceivedRequest) -> HandlerResponse | None:
         """Handle 10 and 310: store one message."""
         if request.fields.get(send_fields_of(request.command.code).batch) == "true":
             return self.send_batch(request)
@@ -71,6 +64,7 @@ class SendHandlers:
             request.connection.peer,
             header.reconsume_times,
         )
+        # As in Java: a retry of a client before 4.6.1 still has the property of its half message.
         half = properties.get("TRAN_MSG", "").lower() == "true" and not (
             header.reconsume_times > 0 and "DELAY" in properties
         )
@@ -90,6 +84,8 @@ class SendHandlers:
             return message
         return self._rules.dead(message, group)
 
+    @serves(RequestCode.SEND_BATCH_MESSAGE)
+    @with_region
     def send_batch(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 320: store several messages of one topic and queue."""
         header = send_header(request)
@@ -123,5 +119,5 @@ class SendHandlers:
                 raise self._rules.illegal() from None
         self._rules.count(request, header.topic, len(records))
         response = self._rules.stored(records[0], queue_id, {}, header.topic)
-        ids = ",".join(offset_id(self._state.store.store_host, r.physical_offset) for r in records)
+        ids = ",".join(map(self._state.store.offset_id, records))
         return response._replace(fields={**(response.fields or {}), "msgId": ids})

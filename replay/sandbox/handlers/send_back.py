@@ -12,10 +12,10 @@ from dissectors.remoting.sysflag import COMMIT, ROLLBACK
 from dissectors.remoting.topic_names import RETRY_PREFIX
 
 from ..groups import GroupConfig
-from ..request import BadRequest, Handler, ReceivedRequest
+from ..request import BadRequest, ReceivedRequest, serves
 from ..server import HandlerResponse
 from ..state import BrokerState
-from ..store.memory import NewMessage, offset_id
+from ..store.memory import NewMessage
 from ..store.shelf import StoredRecord
 from ..topics import TopicConfig
 from .schedule import Schedule
@@ -38,14 +38,7 @@ class SendBackHandlers:
         self._schedule = schedule
         self._transactions = transactions
 
-    def handlers(self) -> dict[int, Handler]:
-        """Return the handler of each request code."""
-        return {
-            RequestCode.CONSUMER_SEND_MSG_BACK: self.send_back,
-            RequestCode.END_TRANSACTION: self.end_transaction,
-            RequestCode.RECALL_MESSAGE: self.recall,
-        }
-
+    @serves(RequestCode.CONSUMER_SEND_MSG_BACK)
     def send_back(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 36: store a returned message for redelivery, or as a dead letter."""
         state = self._state
@@ -72,7 +65,7 @@ class SendBackHandlers:
         most = request.number("maxReconsumeTimes", config.retry_max)
         properties = dict(stored.properties)
         properties.setdefault("RETRY_TOPIC", stored.topic)
-        origin = offset_id(self._state.store.store_host, record.physical_offset)
+        origin = self._state.store.offset_id(record)
         properties.setdefault("ORIGIN_MESSAGE_ID", origin)
         queue_id = self._state.random.randrange(max(1, retry.write_queues))
         message = NewMessage.again(stored, retry.name, queue_id, properties)
@@ -81,9 +74,11 @@ class SendBackHandlers:
             properties.setdefault("DLQ_ORIGIN_MESSAGE_ID", properties["ORIGIN_MESSAGE_ID"])
             self._state.put(self._rules.dead(message, config.name))
         else:
+            # level 0 leaves the choice to the broker: 10 s, and longer after each further failure
             properties["DELAY"] = str(level if level > 0 else 3 + stored.reconsume_times)
             self._schedule.put(message)
 
+    @serves(RequestCode.END_TRANSACTION)
     def end_transaction(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 37: commit or roll back; unknown changes nothing."""
         outcome = request.number("commitOrRollback")
@@ -92,8 +87,9 @@ class SendBackHandlers:
         problem = self._transactions.end(
             request.number("commitLogOffset"), outcome, request.text("producerGroup")
         )
-        return HandlerResponse() if problem is None else HandlerResponse(1, None, b"", problem)
+        return HandlerResponse() if problem is None else HandlerResponse(1, remark=problem)
 
+    @serves(RequestCode.RECALL_MESSAGE)
     def recall(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 370: recall a timer message."""
         handle = decode_recall_handle(request.text("recallHandle"))

@@ -5,8 +5,10 @@ RocketMQ: AbstractSendMessageProcessor, SendMessageRequestHeader, SendMessageReq
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Final, NamedTuple
+from functools import wraps
+from typing import Final, NamedTuple, TypeVar
 
 from dissectors.endpoint import host_of
 from dissectors.foreign import integer_of
@@ -17,18 +19,17 @@ from dissectors.remoting.send_fields import DEFAULT_REGION, V1, send_fields_of
 from dissectors.remoting.topic_names import DLQ_PREFIX, NOT_FOR_SENDS
 
 from ..events import EventKind
-from ..request import BadRequest, Handler, ReceivedRequest, number_of
+from ..request import BadRequest, ReceivedRequest, number_of
 from ..server import HandlerResponse
 from ..state import BrokerState
-from ..store.memory import NewMessage, offset_id
+from ..store.memory import NewMessage
 from ..store.shelf import StoredRecord
 from ..topics import WRITE, TopicConfig, why_no_name
-from .schedule import Schedule
+from .schedule import TIMER_UNITS, Schedule
 
 _REQUIRED: Final = V1[: V1.index(V1.properties)]
 """fields without which a broker refuses a send, by their long names"""
 _PROPERTIES_LIMIT: Final = 32_767
-_TIMER_NAMES: Final = frozenset({"TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"})
 
 
 class SendHeader(NamedTuple):
@@ -189,7 +190,7 @@ class SendRules:
     ) -> HandlerResponse:
         """Return the response to a send that was stored."""
         fields = {
-            "msgId": offset_id(self._state.store.store_host, record.physical_offset),
+            "msgId": self._state.store.offset_id(record),
             "queueId": str(queue_id),
             "queueOffset": str(record.queue_offset),
             **_REGION_FIELDS,
@@ -197,7 +198,7 @@ class SendRules:
         unique_key = properties.get("UNIQ_KEY")
         if unique_key is not None and self._state.options.is_5:
             fields["transactionId"] = unique_key
-            if not _TIMER_NAMES.isdisjoint(properties):
+            if not TIMER_UNITS.keys().isdisjoint(properties):
                 out = integer_of(record.message().properties.get("TIMER_OUT_MS", "")) or 0
                 handle = RecallHandle("v1", topic, self._state.name, out, unique_key)
                 fields["recallHandle"] = encode_recall_handle(handle)
@@ -212,15 +213,22 @@ class SendRules:
             ResponseCode.MESSAGE_ILLEGAL,
         )
 
-    def with_region(self, handler: Handler) -> Handler:
-        """Wrap a handler so its errors contain the region, as all send responses do."""
 
-        def handle(request: ReceivedRequest) -> HandlerResponse | None:
-            try:
-                return handler(request)
-            except BadRequest as bad:
-                if request.header_read:
-                    bad.response = bad.response._replace(fields=_REGION_FIELDS)
-                raise
+_Self = TypeVar("_Self")
 
-        return handle
+
+def with_region(
+    method: Callable[[_Self, ReceivedRequest], HandlerResponse | None],
+) -> Callable[[_Self, ReceivedRequest], HandlerResponse | None]:
+    """Wrap a handler so its errors contain the region, as all send responses do."""
+
+    @wraps(method)
+    def handle(self: _Self, request: ReceivedRequest) -> HandlerResponse | None:
+        try:
+            return method(self, request)
+        except BadRequest as bad:
+            if request.header_read:
+                bad.response = bad.response._replace(fields=_REGION_FIELDS)
+            raise
+
+    return handle

@@ -10,31 +10,17 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.fastjson.codec import encode_json
 from dissectors.remoting.topic_names import is_system_topic
 
-from ..request import BadRequest, Handler, ReceivedRequest
+from ..request import BadRequest, ReceivedRequest, serves
 from ..server import HandlerResponse
-from ..state import BrokerState
+from ..state import StateHandlers
 from ..topics import OWN_TOPICS, TopicConfig, topic_of_value, why_no_name
 from .client_requests import json_object, objects_of
 
 
-class TopicHandlers:
+class TopicHandlers(StateHandlers):
     """Serves topic administration at one broker."""
 
-    def __init__(self, state: BrokerState) -> None:
-        self._state = state
-
-    def handlers(self) -> dict[int, Handler]:
-        """Return the handler of each request code."""
-        return {
-            RequestCode.UPDATE_AND_CREATE_TOPIC: self.update,
-            RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: self.update_list,
-            RequestCode.GET_ALL_TOPIC_CONFIG: self.all_configs,
-            RequestCode.GET_TOPIC_CONFIG: self.config,
-            RequestCode.GET_TOPIC_STATS_INFO: self.stats,
-            RequestCode.DELETE_TOPIC_IN_BROKER: self.delete,
-            RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: self.system_topics,
-        }
-
+    @serves(RequestCode.UPDATE_AND_CREATE_TOPIC)
     def update(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 17: create or change a topic."""
         config = TopicConfig(
@@ -50,6 +36,7 @@ class TopicHandlers:
         self._put(config)
         return HandlerResponse()
 
+    @serves(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST)
     def update_list(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 18: create or change several topics."""
         for value in objects_of(json_object(request.body).get("topicConfigList")):
@@ -73,6 +60,7 @@ class TopicHandlers:
         if not self._state.put_topic(config):
             raise BadRequest("there are too many topics")
 
+    @serves(RequestCode.GET_ALL_TOPIC_CONFIG)
     def all_configs(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 21: return every topic."""
         is_5 = self._state.options.is_5
@@ -82,16 +70,18 @@ class TopicHandlers:
             "topicConfigTable": table,
         }
         if not is_5:
-            return HandlerResponse(0, None, encode_json(value))
+            return HandlerResponse(body=encode_json(value))
         value["mappingDataVersion"] = self._state.data_version(0)
         value["topicQueueMappingDetailMap"] = value["topicQueueMappingInfoMap"] = {}
         return HandlerResponse(0, {"totalTopicNum": str(len(table))}, encode_json(value))
 
+    @serves(RequestCode.GET_TOPIC_CONFIG)
     def config(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 351: return one topic."""
         config = self._topic(request, "No topic in this broker. topic: {}")
-        return HandlerResponse(0, None, encode_json(config.value()))
+        return HandlerResponse(body=encode_json(config.value()))
 
+    @serves(RequestCode.GET_TOPIC_STATS_INFO)
     def stats(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 202: return offsets and times of the queues of a topic."""
         config = self._topic(request, "topic[{}] not exist")
@@ -101,11 +91,7 @@ class TopicHandlers:
             last = queue.at(queue.max_offset - 1)
             table.append(
                 {
-                    "key": {
-                        "brokerName": self._state.name,
-                        "queueId": queue_id,
-                        "topic": config.name,
-                    },
+                    "key": self._state.queue_key(config.name, queue_id),
                     "value": {
                         "lastUpdateTimestamp": last.store_ms if last is not None else 0,
                         "maxOffset": queue.max_offset,
@@ -116,8 +102,9 @@ class TopicHandlers:
         value: dict[str, object] = {"offsetTable": table}
         if self._state.options.is_5:
             value["topicPutTps"] = 0.0
-        return HandlerResponse(0, None, encode_body(RequestCode.GET_TOPIC_STATS_INFO, True, value))
+        return HandlerResponse(body=encode_body(RequestCode.GET_TOPIC_STATS_INFO, True, value))
 
+    @serves(RequestCode.DELETE_TOPIC_IN_BROKER)
     def delete(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 215: remove a topic and its queues."""
         topic = request.text("topic")
@@ -126,9 +113,10 @@ class TopicHandlers:
         self._state.drop_topic(topic)
         return HandlerResponse()
 
+    @serves(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER)
     def system_topics(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
         """Handle 305: return RocketMQ's own topics."""
-        return HandlerResponse(0, None, encode_json({"topicList": sorted(OWN_TOPICS)}))
+        return HandlerResponse(body=encode_json({"topicList": sorted(OWN_TOPICS)}))
 
     def _topic(self, request: ReceivedRequest, remark: str) -> TopicConfig:
         topic = request.text("topic")

@@ -21,9 +21,9 @@ from dissectors.remoting.topic_names import CHECKED_OUT_TOPIC, HALF_TOPIC
 from ..events import EventKind
 from ..room import BoundedTable, weight_of
 from ..state import BrokerState
-from ..store.memory import NewMessage, StoreFull, offset_id
+from ..store.memory import NewMessage, StoreFull
 from ..store.shelf import StoredRecord
-from .schedule import Schedule
+from .schedule import Schedule, original_place, with_original_place
 
 _PENDING_LIMIT: Final = 200_000
 """half messages that wait at one broker"""
@@ -60,9 +60,7 @@ class HalfMessages:
         """Store a half message; return its record. Raises what `MessageStore.put` raises."""
         if len(self._pending) >= _PENDING_LIMIT:
             raise StoreFull
-        properties = dict(message.properties)
-        properties["REAL_TOPIC"] = message.topic
-        properties["REAL_QID"] = str(message.queue_id)
+        properties = with_original_place(message)
         self._state.topic_of_retries(HALF_TOPIC)
         half = replace(
             message,
@@ -135,6 +133,7 @@ class HalfMessages:
         """Schedule the next check, replacing the previous time."""
         self.close()
         self._armed_ms = due
+        # at least 20 ms, so that checks that are due all the time do not keep the loop busy
         seconds = max(0.02, (due - self._state.now_ms()) / 1000)
         self._timer = asyncio.get_running_loop().call_later(seconds, self._check_due)
 
@@ -154,6 +153,7 @@ class HalfMessages:
             self._give_up(record)
             return
         half.next_ms = now + options.transaction_interval_ms
+        # Any client of the group may know the outcome: in turn, as ProducerManager asks them.
         members = list(self._state.clients.producers.get(half.group, {}))
         if not members:
             return
@@ -161,7 +161,8 @@ class HalfMessages:
         self._turn += 1
         connection = members[self._turn % len(members)]
         stored = record.message()
-        fields, body = check_request(stored, record, self._state.store.store_host, half.checks)
+        offset_id = self._state.store.offset_id(record)
+        fields, body = check_request(stored, record, offset_id, half.checks)
         connection.ask(RequestCode.CHECK_TRANSACTION_STATE, fields, body)
         self._state.tell(
             EventKind.CHECK,
@@ -183,25 +184,20 @@ class HalfMessages:
 
 
 def check_request(
-    stored: StoredMessage, record: StoredRecord, store_host: str, checks: int
+    stored: StoredMessage, record: StoredRecord, offset_id: str, checks: int
 ) -> tuple[dict[str, str], bytes]:
     """Return the ext fields and body of the check request for a half message."""
     properties = {**stored.properties, "TRANSACTION_CHECK_TIMES": str(checks)}
-    topic = properties.get("REAL_TOPIC", stored.topic)
-    queue_id = integer_of(properties.get("REAL_QID", "0")) or 0
+    topic, queue_id = original_place(stored)
     message = structs.replace(
-        stored,
-        topic=topic,
-        queue_id=max(queue_id, 0),
-        properties=properties,
-        raw_properties=None,
+        stored, topic=topic, queue_id=queue_id, properties=properties, raw_properties=None
     )
     unique_key = properties.get("UNIQ_KEY", "")
     fields = {
         "topic": topic,
         "commitLogOffset": str(record.physical_offset),
         "tranStateTableOffset": str(record.queue_offset),
-        "offsetMsgId": offset_id(store_host, record.physical_offset),
+        "offsetMsgId": offset_id,
         "msgId": unique_key,
         "transactionId": unique_key,
     }
@@ -211,18 +207,10 @@ def check_request(
 def _committed(stored: StoredMessage, record: StoredRecord) -> NewMessage:
     """Return the message with its original topic."""
     properties = dict(stored.properties)
-    topic = properties.pop("REAL_TOPIC", stored.topic)
-    queue_id = integer_of(properties.pop("REAL_QID", "0")) or 0
-    properties.pop("TRAN_MSG", None)
-    return NewMessage(
-        topic,
-        max(queue_id, 0),
-        stored.body,
-        properties,
-        stored.flag,
-        stored.sys_flag & ~TRANSACTION_MASK | COMMIT,
-        stored.born_timestamp,
-        stored.born_host,
-        stored.reconsume_times,
-        record.physical_offset,
+    for name in ("REAL_TOPIC", "REAL_QID", "TRAN_MSG"):
+        properties.pop(name, None)
+    return replace(
+        NewMessage.of_stored(stored, *original_place(stored), properties),
+        sys_flag=stored.sys_flag & ~TRANSACTION_MASK | COMMIT,
+        prepared_transaction_offset=record.physical_offset,
     )

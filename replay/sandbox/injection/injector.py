@@ -168,6 +168,7 @@ class Injector:
         delay = 0.0
         chosen: _Armed | None = None
         for armed in self._on(server.name):
+            # latencies add up; of the other kinds, the first one counts
             if chosen is not None and armed.injection.kind is not InjectionKind.LATENCY:
                 continue
             if not armed.injection.hits(request.code, topic, groups):
@@ -209,6 +210,7 @@ class Injector:
     def _chance(self, armed: _Armed, server: str) -> random.Random:
         chance = armed.chances.get(server)
         if chance is None:
+            # its own numbers for each broker: the order of requests at others changes nothing
             chance = armed.chances[server] = random.Random(f"{self._seed} {armed.number} {server}")
         return chance
 
@@ -280,21 +282,21 @@ class Injector:
         """Return the error response of an injection; None for other kinds."""
         injection = armed.injection
         if injection.kind is InjectionKind.ERROR:
-            return HandlerResponse(injection.code, None, b"", injection.remark or self._remark)
+            return HandlerResponse(injection.code, remark=injection.remark or self._remark)
         if injection.kind is InjectionKind.DISK_FULL:
             return HandlerResponse(
-                ResponseCode.SERVICE_NOT_AVAILABLE, None, b"", injection.remark or DISK_FULL
+                ResponseCode.SERVICE_NOT_AVAILABLE, remark=injection.remark or DISK_FULL
             )
         if injection.kind is InjectionKind.READ_ONLY:
             remark = injection.remark or f"the broker[{server}] sending message is forbidden"
-            return HandlerResponse(ResponseCode.NO_PERMISSION, None, b"", remark)
+            return HandlerResponse(ResponseCode.NO_PERMISSION, remark=remark)
         if injection.kind is InjectionKind.BUSY:
             chance = self._chance(armed, server)
             remark = injection.remark or (
                 "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in "
                 f"queue: {chance.randrange(200, 400)}ms, size of queue: {chance.randrange(1000)}"
             )
-            return HandlerResponse(ResponseCode.SYSTEM_BUSY, None, b"", remark)
+            return HandlerResponse(ResponseCode.SYSTEM_BUSY, remark=remark)
         return None
 
     def _seconds_for(self, server: str, connection: Connection, size: int) -> float:

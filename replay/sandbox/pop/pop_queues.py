@@ -63,10 +63,10 @@ class Expired(NamedTuple):
 class PopQueues:
     """Messages in flight of the POP groups of one broker."""
 
-    def __init__(self, begin: Callable[[PopKey], int], room: Room | None = None) -> None:
+    def __init__(self, begin: Callable[[PopKey], int], room: Room) -> None:
         """`begin` returns the start offset of a group in a new queue."""
         self._begin = begin
-        self._room = room or Room()
+        self._room = room
         self._queues = BoundedTable[PopKey, PopQueue](
             self._room, lambda key, _: ENTRY + weight_of(key.group, key.topic)
         )

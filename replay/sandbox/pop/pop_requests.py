@@ -26,7 +26,7 @@ from ..clients import EXPRESSION_LIMIT, NAME_LIMIT, Subscription, subscription_o
 from ..events import EventKind
 from ..handlers.client_requests import json_object, objects_of, text_of
 from ..long_polling import Held
-from ..request import BadRequest, Handler, ReceivedRequest
+from ..request import BadRequest, ReceivedRequest, serves
 from ..room import BoundedTable, Room, weight_of
 from ..server import HandlerResponse
 from ..state import ANY_QUEUE, BrokerState
@@ -135,24 +135,13 @@ class PopHandlers:
         self._revival = PopRevival(state, self.queues, self._ordered, self._commit)
         self._turn = 0
 
-    def handlers(self) -> dict[int, Handler]:
-        """Return the handler of each request code."""
-        return {
-            RequestCode.POP_MESSAGE: self.pop,
-            RequestCode.ACK_MESSAGE: self.acknowledge,
-            RequestCode.BATCH_ACK_MESSAGE: self.acknowledge_many,
-            RequestCode.CHANGE_MESSAGE_INVISIBLETIME: self.change,
-            RequestCode.PEEK_MESSAGE: self.peek,
-            RequestCode.NOTIFICATION: self.notification,
-            RequestCode.POLLING_INFO: self.polling,
-        }
-
     def close(self) -> None:
         """Stop redelivering."""
         self._revival.close()
 
     # -- pop ------------------------------------------------------------------------------------
 
+    @serves(RequestCode.POP_MESSAGE)
     def pop(self, request: ReceivedRequest) -> HandlerResponse | None:
         """Handle 200050: return messages and make them invisible, or return nothing."""
         wanted = self._wanted(request)
@@ -161,15 +150,15 @@ class PopHandlers:
             return response
         remaining = wanted.deadline_ms - self._state.now_ms()
         if remaining <= 0:
-            return HandlerResponse(ResponseCode.POLLING_TIMEOUT, None, b"", "NOT_POLLING")
+            return HandlerResponse(ResponseCode.POLLING_TIMEOUT, remark="NOT_POLLING")
 
         def resume() -> None:
-            late = HandlerResponse(ResponseCode.POLLING_TIMEOUT, None, b"", "POLLING_TIMEOUT")
+            late = HandlerResponse(ResponseCode.POLLING_TIMEOUT, remark="POLLING_TIMEOUT")
             request.respond(self._take(wanted) or late)
 
         if self._hold(request, wanted.topic, resume, wanted.subscription, remaining):
             return None
-        return HandlerResponse(ResponseCode.POLLING_FULL, None, b"", "POLLING_FULL")
+        return HandlerResponse(ResponseCode.POLLING_FULL, remark="POLLING_FULL")
 
     def _wanted(self, request: ReceivedRequest) -> _Pop:
         group, topic = request.text("consumerGroup"), request.text("topic")
@@ -214,16 +203,8 @@ class PopHandlers:
     def _readable(self, group: str, topic: str) -> TopicConfig:
         if len(group) > NAME_LIMIT:
             raise BadRequest("the name of the group is too long")
-        if not self._state.groups.of(group).consume_enable:
-            raise BadRequest(
-                f"subscription group no permission, {group}", ResponseCode.NO_PERMISSION
-            )
-        config = self._state.topics.get(topic)
-        if config is None:
-            raise BadRequest(
-                f"topic[{topic}] not exist, apply first please! {self._state.faq}",
-                ResponseCode.TOPIC_NOT_EXIST,
-            )
+        self._state.check_group(group)
+        config = self._state.topic_of_consumers(topic)
         if not config.perm & READ or not self._state.perm & READ:
             raise BadRequest(
                 f"the topic[{topic}] peeking message is forbidden", ResponseCode.NO_PERMISSION
@@ -240,7 +221,7 @@ class PopHandlers:
         count = config.read_queues if config is not None else 0
         if queue_id != ANY_QUEUE:
             return [*keys, ("0", PopKey(group, topic, queue_id))]
-        self._turn += 1
+        self._turn += 1  # begin at another queue each time, so that none is left out
         queues = [(self._turn + place) % count for place in range(count)]
         return keys + [("0", PopKey(group, topic, number)) for number in queues]
 
@@ -256,6 +237,7 @@ class PopHandlers:
             queue = self._state.store.queue(key.topic, key.queue_id)
             state = self.queues.queue(key)
             left = wanted.most - len(records)
+            # an ordered group gets nothing more of a queue until all that it has is acknowledged
             if left <= 0 or (wanted.ordered and state.in_flight):
                 rest += max(0, queue.max_offset - state.next_offset)
                 continue
@@ -318,6 +300,7 @@ class PopHandlers:
 
     # -- acknowledging --------------------------------------------------------------------------
 
+    @serves(RequestCode.ACK_MESSAGE)
     def acknowledge(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 200051: acknowledge a message."""
         key, offset = self._receipt(request)
@@ -325,6 +308,7 @@ class PopHandlers:
         self._commit(key)
         return HandlerResponse()
 
+    @serves(RequestCode.BATCH_ACK_MESSAGE)
     def acknowledge_many(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 200151: acknowledge many messages."""
         for item in objects_of(json_object(request.body).get("acks")):
@@ -342,6 +326,7 @@ class PopHandlers:
             self._commit(key)
         return HandlerResponse()
 
+    @serves(RequestCode.CHANGE_MESSAGE_INVISIBLETIME)
     def change(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 200053: change the invisible time of a message."""
         key, offset = self._receipt(request)
@@ -377,12 +362,7 @@ class PopHandlers:
         return key, offset
 
     def _known(self, key: PopKey, request: ReceivedRequest) -> None:
-        config = self._state.topics.get(key.topic)
-        if config is None:
-            raise BadRequest(
-                f"topic[{key.topic}] not exist, apply first please! {self._state.faq}",
-                ResponseCode.TOPIC_NOT_EXIST,
-            )
+        config = self._state.topic_of_consumers(key.topic)
         if not 0 <= key.queue_id < config.read_queues:
             raise BadRequest(
                 f"queueId[{key.queue_id}] is illegal, topic:[{key.topic}] "
@@ -393,6 +373,7 @@ class PopHandlers:
 
     # -- queries --------------------------------------------------------------------------------
 
+    @serves(RequestCode.PEEK_MESSAGE)
     def peek(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 200052: return messages, which stay visible."""
         group, topic = request.text("consumerGroup"), request.text("topic")
@@ -415,6 +396,7 @@ class PopHandlers:
         }
         return HandlerResponse(0, fields, b"".join(record.data for record in records), "FOUND")
 
+    @serves(RequestCode.NOTIFICATION)
     def notification(self, request: ReceivedRequest) -> HandlerResponse | None:
         """Handle 200054: return whether there is a message, at the latest after the poll time."""
         group, topic = request.text("consumerGroup"), request.text("topic")
@@ -439,6 +421,7 @@ class PopHandlers:
             for _, key in self._keys(group, topic, queue_id)
         )
 
+    @serves(RequestCode.POLLING_INFO)
     def polling(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 200055: return the number of held requests of a topic."""
         number = self._state.holds.count((request.text("topic"), ANY_QUEUE))

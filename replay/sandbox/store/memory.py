@@ -2,7 +2,7 @@
 
 Rules: a record has the bytes that a pull delivers, so reading only joins them. Commit log offsets
 are those of one endless file. The key index is built on demand, not per message. State that must
-survive a crash also goes to a `Journal`.
+survive a crash also goes to a `BrokerJournal`.
 RocketMQ: CommitLog, ConsumeQueue, IndexService, DefaultMessageStore.
 """
 
@@ -12,55 +12,20 @@ import struct
 import sys
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final
 
+from dissectors.remoting.ids.message_ids import encode_offset_id
 from dissectors.remoting.messages.counting import MAGIC_V1, MAGIC_V2
 from dissectors.remoting.messages.message import StoredMessage
 from dissectors.remoting.messages.properties import encode_properties
 from dissectors.remoting.messages.record_layout import CRC_MASK, V1_TOPIC_LIMIT, address_of
 from dissectors.remoting.sysflag import HOST_BITS, SysFlag
 
-from ..groups import GroupConfig
 from ..room import Room, weight_of
-from ..topics import TopicConfig
 from .shelf import Shelf, StoredQueue, StoredRecord, physical_offset_of
-
-
-class Journal(Protocol):
-    """Persists messages and state that must survive a crash."""
-
-    def put_message(self, record: StoredRecord) -> None:
-        """Write a stored message."""
-
-    def drop_messages(self, below: int) -> None:
-        """Drop evicted messages, those below a commit log offset."""
-
-    def put_end(self, topic: str, queue_id: int, offset: int) -> None:
-        """Write the next offset of a queue without messages; topic "" is the commit log."""
-
-    def put_topic(self, config: TopicConfig) -> None:
-        """Write a created or changed topic."""
-
-    def drop_topic(self, topic: str) -> None:
-        """Remove a topic with its queues."""
-
-    def put_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Write the offset of a group in a queue."""
-
-    def drop_offset(self, group: str, topic: str, queue_id: int) -> None:
-        """Remove an offset."""
-
-    def put_group(self, config: GroupConfig) -> None:
-        """Write a created or changed group."""
-
-    def drop_group(self, group: str) -> None:
-        """Remove a group."""
-
-    def finish_message(self, physical_offset: int) -> None:
-        """Remove a scheduled or half message that is settled."""
-
+from .sqlite import BrokerJournal
 
 _HEADS: Final = tuple(
     struct.Struct(f">iIiiiqqiq{born}siq{store}siiqi")
@@ -99,10 +64,10 @@ class NewMessage:
     """commit log offset of the half message that it ends"""
 
     @classmethod
-    def again(
+    def of_stored(
         cls, stored: StoredMessage, topic: str, queue_id: int, properties: Mapping[str, str]
     ) -> NewMessage:
-        """Return a copy of a stored message for redelivery from another topic."""
+        """Return a copy of a stored message for another topic."""
         return cls(
             topic,
             queue_id,
@@ -112,8 +77,16 @@ class NewMessage:
             stored.sys_flag,
             stored.born_timestamp,
             stored.born_host,
-            stored.reconsume_times + 1,
+            stored.reconsume_times,
         )
+
+    @classmethod
+    def again(
+        cls, stored: StoredMessage, topic: str, queue_id: int, properties: Mapping[str, str]
+    ) -> NewMessage:
+        """Return a copy of a stored message for redelivery from another topic."""
+        copy = cls.of_stored(stored, topic, queue_id, properties)
+        return replace(copy, reconsume_times=stored.reconsume_times + 1)
 
 
 class StoreFull(Exception):
@@ -130,7 +103,7 @@ class MessageStore:
         which outlive their messages, use `room`.
         """
         self.store_host = store_host
-        self.journal: Journal | None = None
+        self.journal: BrokerJournal | None = None
         """journal that also stores messages"""
         self.end_offset = 0
         """commit log offset of the next record"""
@@ -148,7 +121,7 @@ class MessageStore:
         self._log = Shelf()
         self._queues: dict[tuple[str, int], StoredQueue] = {}
         self._indexed_to = 0
-        self._index: dict[str, dict[str, list[StoredRecord] | StoredRecord]] = {}
+        self.index: dict[str, dict[str, list[StoredRecord] | StoredRecord]] = {}
         """topic → key → its record, or its records, oldest first"""
 
     # -- writing --------------------------------------------------------------------------------
@@ -199,7 +172,7 @@ class MessageStore:
             queue = self._queues[(topic, queue_id)] = StoredQueue()
         return queue
 
-    def go_on_with(self, journal: Journal) -> None:
+    def go_on_with(self, journal: BrokerJournal) -> None:
         """Start writing to a journal, and remove messages evicted during the restore."""
         self.journal = journal
         if self._dropped:
@@ -254,7 +227,7 @@ class MessageStore:
                 self.journal.put_end(record.topic, record.queue_id, queue.min_offset)
 
     def _forget_keys(self, record: StoredRecord) -> None:
-        index = self._index.get(record.topic, {})
+        index = self.index.get(record.topic, {})
         for key in _keys_of(record.message()):
             entries = index.get(key)
             if isinstance(entries, list) and entries[0] is record:
@@ -267,7 +240,7 @@ class MessageStore:
                 continue
             self.held_bytes -= _weight_of_key(key)
         if not index:
-            self._index.pop(record.topic, None)
+            self.index.pop(record.topic, None)
 
     def _encode(self, message: NewMessage, queue_offset: int, now_ms: int) -> bytes:
         topic = _utf8(message.topic)
@@ -345,7 +318,7 @@ class MessageStore:
 
     def offset_id(self, record: StoredRecord) -> str:
         """Return the offset message id of a record, upper-case hex."""
-        return offset_id(self.store_host, record.physical_offset)
+        return encode_offset_id(self.store_host, record.physical_offset) or ""
 
     def find(
         self, topic: str, key: str, limit: int, begin_ms: int, end_ms: int
@@ -355,7 +328,7 @@ class MessageStore:
         Raise StoreFull if the index does not fit beside the messages.
         """
         self._catch_up()
-        indexed = self._index.get(topic, {}).get(key, [])
+        indexed = self.index.get(topic, {}).get(key, [])
         matches = [
             record
             for record in (indexed if isinstance(indexed, list) else [indexed])
@@ -385,7 +358,7 @@ class MessageStore:
         self._indexed_to = self.end_offset
 
     def _index_key(self, record: StoredRecord, key: str) -> None:
-        index = self._index.setdefault(record.topic, {})
+        index = self.index.setdefault(record.topic, {})
         entries = index.get(key)
         if entries is None:
             index[key] = record
@@ -414,12 +387,3 @@ def _utf8(topic: str) -> bytes:
 @lru_cache(maxsize=4096)
 def _host(host: str) -> tuple[bytes, int]:
     return address_of(host)
-
-
-_ID_TAIL: Final = struct.Struct(">iq")
-
-
-def offset_id(store_host: str, physical_offset: int) -> str:
-    """Return the offset message id of a host and a commit log offset, upper-case hex."""
-    address, port = _host(store_host)
-    return (address + _ID_TAIL.pack(port, physical_offset)).hex().upper()

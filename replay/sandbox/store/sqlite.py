@@ -1,11 +1,8 @@
 """Messages, topics and offsets in a sqlite3 file that survives a crash of the process.
 
-Rules: acknowledged data is in the file, because responses are written after the commit of their
-turn. A commit writes the write-ahead log without fsync: a killed process loses nothing, a power
-failure may lose the last moment. One file belongs to one sandbox at a time. A file whose schema
-differs from ours is rejected before anything is read or changed, because a view, trigger, or
-generated column could change what is read and stored. Reads are bounded by the file size, so cyclic
-pages cannot make them endless.
+Acknowledged data is in the file, because responses are written after the commit of their turn. One
+file belongs to one sandbox at a time. A file may be damaged or hostile: reads are bounded by its
+size, so cyclic pages cannot make them endless.
 """
 
 from __future__ import annotations
@@ -118,10 +115,12 @@ class StoreFile:
             raise SandboxError(f"{self.path} is not a store of a sandbox", _ANOTHER)
         if not empty and run("PRAGMA user_version").fetchone()[0] != _VERSION:
             raise SandboxError(f"{self.path} was made by another version of the sandbox", _ANOTHER)
+        # a view, trigger, or generated column could change what is read and stored
         if not empty and (why := _why_not_ours(schema)):
             raise SandboxError(f"{self.path} is not a store of a sandbox: {why}", _ANOTHER)
         run("PRAGMA locking_mode = EXCLUSIVE")
         run("PRAGMA journal_mode = WAL")
+        # without an fsync a commit: a killed process loses nothing, a power failure the last moment
         run("PRAGMA synchronous = NORMAL")
         run("BEGIN IMMEDIATE")
         if empty:
@@ -281,7 +280,7 @@ class StoreFile:
 
 
 class BrokerJournal:
-    """The part of a file that belongs to one broker; a `Journal`."""
+    """The part of a file that belongs to one broker."""
 
     def __init__(self, file: StoreFile, broker: str) -> None:
         self._file = file

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dissectors.budget import Budget
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ANSWERED, ONEWAY, UNANSWERED
 from replay.captured.captured_send import END_TRANSACTION, CapturedSend, Refused, Seen, SkipReason
@@ -18,7 +19,7 @@ FLUSH_DISK_TIMEOUT = int(ResponseCode.FLUSH_DISK_TIMEOUT)
 
 def answer(ahead: LookAhead, request: Seen, at: int, code: int = 0, remark: str = "") -> None:
     fields = {"queueId": "0", "queueOffset": "5"} if code == 0 else {}
-    ahead.response(request.key, START + at, code, remark or None, fields)
+    ahead.response(request.origin.key, START + at, code, remark or None, fields)
 
 
 def sends(ahead: LookAhead, everything: bool = False) -> list[CapturedSend]:
@@ -33,15 +34,18 @@ def end(key: str, state: int, at: int) -> Seen:
 
 
 def test_a_send_comes_out_with_its_answer_and_not_before() -> None:
-    ahead = LookAhead()
+    budget = Budget()
+    ahead = LookAhead(budget=budget)
     request = seen()
     ahead.request(request)
     assert ahead.take() == []
+    waiting = budget.bounds["bytes of sends that wait"]
+    assert waiting.held
     answer(ahead, request, 3 * MS)
     (one,) = sends(ahead)
     assert (one.response.status, one.response.code, one.response.latency_us) == (ANSWERED, 0, 3000)
     assert one.response.queue_offset == 5
-    assert ahead.waiting_bytes == 0
+    assert not waiting.held
 
 
 def test_sends_come_out_in_the_order_in_which_they_were_made() -> None:
@@ -106,7 +110,7 @@ def test_a_message_belongs_to_the_queue_that_stored_it() -> None:
     ahead.request(first)
     answer(ahead, first, 2 * MS, 14, "disk full")
     ahead.request(again)
-    ahead.response(again.key, START + 12 * MS, 0, None, {"queueId": "2", "queueOffset": "5"})
+    ahead.response(again.origin.key, START + 12 * MS, 0, None, {"queueId": "2", "queueOffset": "5"})
     (one,) = sends(ahead)
     assert one.place == ("broker-a", 2)
 

@@ -5,6 +5,7 @@ Memory is that of Python's objects (`tracemalloc`), so it does not depend on the
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,6 +13,7 @@ from dataclasses import replace
 import pytest
 
 from dissectors.budget import Budget
+from dissectors.conversations.conversation import Conversation
 from dissectors.decode.pipeline import CommandSeen, Decode
 from dissectors.tcp.source import BytesSource
 from replay.captured import look_ahead, relay_hops
@@ -93,6 +95,11 @@ def test_whole_requests_without_an_answer_are_let_go(keys: int) -> None:
     assert held_after(requests()) < 3 * LIMIT < count * size // 3
 
 
+def _conversations() -> int:
+    gc.collect()
+    return sum(isinstance(one, Conversation) for one in gc.get_objects())
+
+
 def _commands(capture: bytes) -> Iterator[list[CommandSeen]]:
     return Decode([BytesSource("a.pcap", capture)]).commands()
 
@@ -107,14 +114,15 @@ def test_sends_of_many_connections_that_wait_are_bounded_by_their_memory(
         talk = Talk(client=End(f"10.1.{n >> 8}.{n & 255}", 1024), at=START + n * 10_000_000)
         one = replace(send(n), ext={**send(n).ext, "i": f"UNIQ_KEY\x01K{n}\x02"})
         segments += talk.open().say(0, one.frame).reset(0).segments
+    before = _conversations()
     source = CapturedSource([BytesSource("a.pcap", pcap_of(segments, "raw"))])
-    waiting = []
+    waiting, taken = [], 0
     for batch in source.batches():
-        waiting.append(len(source._ahead._queue))
+        taken += len(batch)
+        waiting.append(source.commands - taken)
         for one_send in batch:
             if isinstance(one_send, CapturedSend):
                 one_send.release()
     assert 0 < max(waiting) < LIMIT // look_ahead.CONNECTION_BYTES
-    pending = source._ahead._pending.values()
-    assert len(pending) == 400
-    assert not any(one.pdu or one.captured.seen.pdu for one in pending)
+    assert taken == 400
+    assert _conversations() <= before

@@ -46,7 +46,7 @@ def inner(at: int, key: str = "K1", client_address: str = RELAY_ITSELF, **more: 
 
 def answer(ahead: LookAhead, request: Seen, at: int, msg_id: str = "", code: int = 0) -> None:
     fields = {"msgId": msg_id, "queueId": "0", "queueOffset": "5"} if msg_id else {}
-    ahead.response(request.key, START + at, code, None, fields)
+    ahead.response(request.origin.key, START + at, code, None, fields)
 
 
 def reasons(rows: list[CapturedSend | Refused]) -> list[SkipReason | None]:
@@ -217,12 +217,12 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert hops.request(inner(9, "K4").origin, "K4") is not None
     for n in range(5):
         hops.request(inner(10 + n, "K4", opaque=n).origin, "K4")
-    assert len(hops._hops["K4"]) == 2
+    assert len(hops.known["K4"].hops) == 2
     long = "K" * (MAX_KEY_LENGTH + 1)
     hops.request(outer(20).origin, long)
-    assert long not in hops._hops
+    assert long not in hops.known
     hops.request(outer(2 * MAX_OPEN).origin, "late")
-    assert list(hops._hops) == ["late"]
+    assert list(hops.known) == ["late"]
 
 
 def test_the_sample_through_a_proxy_is_replayed_as_its_clients_sent_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable
 
 from replay.captured.captured_send import CapturedSend, Seen
@@ -85,8 +86,12 @@ def test_round_robin_shows_none_however_fast_the_broker_is() -> None:
 
 
 def test_memory_is_bounded_by_number() -> None:
-    order = SendingOrder()
-    for n in range(MOST + 100):
-        order.request(captured(seen(n, opaque=n, topic=f"T{n}", client_address=f"{n}:1")))
-    for held in (order._clients, order._topics, order._queues):
-        assert len(held) == MOST
+    def size_after(count: int) -> int:
+        order = SendingOrder()
+        for n in range(count):
+            order.request(captured(seen(n, opaque=n, topic=f"T{n}", client_address=f"{n}:1")))
+        return len(pickle.dumps(order))
+
+    half, whole = size_after(MOST // 2), size_after(MOST)
+    assert whole > 1.9 * half
+    assert size_after(MOST + MOST // 2) < 1.02 * whole

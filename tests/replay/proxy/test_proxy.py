@@ -228,7 +228,7 @@ def test_a_route_that_names_the_proxy_is_no_loop() -> None:
     events: list[SandboxEvent] = []
     with answering(b"{}") as names, proxied(names, on_event=events.append) as proxy:
         own = proxy.namesrv
-        with proxied(own, guard=proxy.proxy._why_not, on_event=events.append) as second:
+        with proxied(own, guard=proxy.proxy.why_not, on_event=events.append) as second:
             assert is_reset(second.namesrv, 105)
             wait_for("a refusal", lambda: second.proxy.counts["refused connections"] == 1)
     assert any(f"{own} is this proxy" in event.detail for event in events)

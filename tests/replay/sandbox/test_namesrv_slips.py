@@ -15,10 +15,10 @@ from replay.sandbox import (
     SandboxThread,
     sandbox_thread,
 )
-from replay.sandbox.broker import Broker
-from replay.sandbox.namesrv import NAME, NameServer
+from replay.sandbox.namesrv import NAME
 from replay.sandbox.request import ReceivedRequest
 from replay.sandbox.server import HandlerResponse
+from replay.sandbox.service import SandboxServer
 
 from .talk import Talk
 
@@ -33,12 +33,9 @@ def let_fail(box: SandboxThread, is_namesrv: bool) -> None:
     """Whoever serves the connection that is open fails at `CODE`."""
 
     def change(sandbox: Sandbox) -> None:
-        (one,) = sandbox._hub.connections
+        (one,) = sandbox.hub.connections
         assert (one.service.name == NAME) is is_namesrv
-        if is_namesrv:
-            cast(NameServer, one.service).handlers[CODE] = fails
-        else:
-            cast(Broker, one.service)._handlers[CODE] = fails
+        cast(SandboxServer, one.service).handlers[CODE] = fails
 
     box.call(change)
 

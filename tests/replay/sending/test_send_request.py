@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from dissectors.remoting.framing.layout import MAX_FRAME
+from dissectors.remoting.framing.layout import MAX_FRAME, encode_frame
 from dissectors.remoting.header_codec import decode_header, encode_header
 from dissectors.remoting.messages.batch import decode_batch
 from dissectors.remoting.messages.compression import decompress
 from dissectors.remoting.messages.properties import decode_properties
 from dissectors.remoting.sysflag import compression_of
 from replay.message import Message, MessageQueue
-from replay.sending.send_request import SendEncoder, SendForm, frame_of
+from replay.sending.send_request import SendEncoder, SendForm
 from replay.unique_id import UniqueIds
 from tests.cases import in_one
 from tests.replay.java_sends import VECTORS, Sent, java_sends, request_again
@@ -115,7 +115,7 @@ def test_the_fast_way_and_the_command_give_the_same_bytes(
                 fast = request.encode(opaque)
                 command = request.command(opaque)
                 assert request.encode(opaque) == fast  # now by way of the fields
-                assert fast == frame_of(fast[4], encode_header(command), prepared.body)
+                assert fast == encode_frame(fast[4], encode_header(command), prepared.body)
                 decoded = decode_header(fast[4], fast[8 : 8 + int.from_bytes(fast[5:8], "big")])
                 assert decoded == command
 

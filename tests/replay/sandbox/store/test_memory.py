@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dissectors.remoting.messages.message import encode_message
 from dissectors.remoting.messages.records import decode_messages
 from replay.sandbox.room import Room
-from replay.sandbox.store.memory import MessageStore, NewMessage, StoreFull, offset_id
+from replay.sandbox.store.memory import MessageStore, NewMessage, StoreFull
 from replay.sandbox.store.shelf import Shelf, StoredQueue, StoredRecord
 from tests.profiles import examples
 
@@ -84,7 +84,7 @@ def test_a_record_is_what_the_encoder_of_messages_writes(
     assert message.sys_flag & 0xF0F == 0x301
     assert message.physical_offset == put.physical_offset > 0
     assert store.at(put.physical_offset) is put
-    assert message.offset_msg_id == offset_id(stored, put.physical_offset)
+    assert message.offset_msg_id == store.offset_id(put)
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=60))
@@ -103,7 +103,7 @@ def test_a_store_that_forgets_keeps_its_limit_and_its_offsets(sizes: list[int]) 
     for number in range(len(sizes)):
         found = store.find("T", f"k{number}", 32, 0, 1000)
         assert len(found) == (1 if number >= store.queue("T", 0).min_offset else 0)
-    assert sum(map(len, store._index.values())) == len(store)
+    assert sum(map(len, store.index.values())) == len(store)
 
 
 def test_a_message_that_never_fits() -> None:

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -188,21 +189,21 @@ def test_what_cannot_be_kept_is_not_answered(tmp_path: Path) -> None:
         with Talk(address) as broker:
             assert broker.ask(310, send_fields(TOPIC), b"kept").code == 0
 
-            def fail(sandbox: Sandbox) -> None:
-                def commit() -> None:
-                    raise SandboxError("the disk is gone")
+            def commit() -> None:
+                raise SandboxError("the disk is gone")
 
-                sandbox._hub.commit = commit
+            def commit_by(commit: Callable[[], None] | None) -> Callable[[], None] | None:
+                def change(sandbox: Sandbox) -> Callable[[], None] | None:
+                    before, sandbox.hub.commit = sandbox.hub.commit, commit
+                    return before
 
-            box.call(fail)
+                return box.call(change)
+
+            healthy = commit_by(commit)
             with pytest.raises(OSError, match=r"reset|ended"):
                 broker.ask(310, send_fields(TOPIC), b"not kept")
 
-        def heal(sandbox: Sandbox) -> None:
-            assert sandbox._file is not None
-            sandbox._hub.commit = sandbox._file.commit
-
-        box.call(heal)
+        commit_by(healthy)
         with Talk(address) as broker:
             assert broker.ask(310, send_fields(TOPIC), b"kept again").code == 0
     told = [event.detail for event in events if event.kind is EventKind.INTERNAL]
