@@ -18,9 +18,9 @@ from .message_ids import (
     created_at,
     decode_offset_id,
     decode_recall_handle,
+    decode_unique_key,
     is_zone_known,
     maker_of,
-    unique_key_numbers,
     zone_of,
 )
 from .pop_receipts import (
@@ -91,15 +91,14 @@ def property_parts(properties: dict[str, str], reference_ms: int, noon: bool = F
 
 
 def _unique_key(text: str, reference_ms: int) -> Parts | None:
-    numbers = unique_key_numbers(text)
-    if numbers is None:
+    key = decode_unique_key(text)
+    if key is None:
         return None
-    address, pid, loader_hash, month_offset, counter = numbers
-    clock = created_at(month_offset, reference_ms)
+    clock = created_at(key.month_offset, reference_ms)
     minutes = zone_of(clock - reference_ms)
-    parts = _parts_of_maker(address, pid, loader_hash)
+    parts = _parts_of_maker(key.address, key.pid, key.loader_hash)
     parts[CREATION_TIME] = clock - (minutes or 0) * MINUTE_MS
-    parts[COUNTER] = counter
+    parts[COUNTER] = key.counter
     if minutes is not None and is_zone_known(minutes, False):
         parts[UTC_OFFSET] = minutes
     return parts
