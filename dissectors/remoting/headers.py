@@ -21,77 +21,38 @@ from .header_tables.classes import CLASSLESS, HEADER_CLASSES
 from .header_tables.field import FieldType, HeaderField
 
 
-def _read_int32(text: str) -> int:
+def _int32_of(text: str) -> int | None:
     number = integer_of(text)
-    if number is None or not -0x80000000 <= number <= 0x7FFFFFFF:
-        raise ValueError(text)
-    return number
-
-
-def _read_int64(text: str) -> int:
-    number = integer_of(text)
-    if number is None:
-        raise ValueError(text)
-    return number
+    return number if number is not None and -0x80000000 <= number <= 0x7FFFFFFF else None
 
 
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
-def _read_boolean(text: str) -> bool:
+def _boolean_of(text: str) -> bool | None:
     # Java reads every other text as false; showing it unchanged is more informative.
     value = _BOOLEANS.get(text)
-    if value is None:
-        value = _BOOLEANS.get(text.lower())
-        if value is None:
-            raise ValueError(text)
-    return value
+    return value if value is not None else _BOOLEANS.get(text.lower())
 
 
-def _read_double(text: str) -> float:
-    number = real_of(text)
-    if number is None:
-        raise ValueError(text)
-    return number
-
-
-def _read_boundary(text: str) -> str:
+def _boundary_of(text: str) -> str | None:
     upper = text.upper()
-    if upper not in ("LOWER", "UPPER"):  # Java reads it as LOWER
-        raise ValueError(text)
-    return upper
+    return upper if upper in ("LOWER", "UPPER") else None  # Java reads any other as LOWER
 
 
 Reader = Callable[[str], object]
-"""Text → value; raises ValueError for an invalid text."""
+"""Text → value, or None for an invalid text."""
 
-READERS: Final[dict[FieldType, Reader | None]] = {
+_READERS: Final[dict[FieldType, Reader | None]] = {
     FieldType.STRING: None,
-    FieldType.INT: _read_int32,
-    FieldType.LONG: _read_int64,
-    FieldType.BOOLEAN: _read_boolean,
-    FieldType.DOUBLE: _read_double,
-    FieldType.BOUNDARY: _read_boundary,
+    FieldType.INT: _int32_of,
+    FieldType.LONG: integer_of,
+    FieldType.BOOLEAN: _boolean_of,
+    FieldType.DOUBLE: real_of,
+    FieldType.BOUNDARY: _boundary_of,
 }
 """Type → its reader; None: the text itself."""
 
-
-__all__ = [
-    "HEADERS",
-    "HOOK_FIELDS",
-    "SECRET_FIELDS",
-    "SECRET_WORDS",
-    "FieldType",
-    "HeaderField",
-    "ShownHeader",
-    "TypedHeader",
-    "encode_ext_fields",
-    "header_fields",
-    "header_name",
-    "mask_secret",
-    "shown_header",
-    "typed_header",
-]
 
 HEADERS: Final = HEADER_CLASSES
 """Java class → its fields in the order of the class, inherited ones last."""
@@ -210,7 +171,7 @@ def _layout_of(fields: tuple[HeaderField, ...]) -> _Layout:
         _Step(
             field.name,
             field.wire,
-            READERS[field.type],
+            _READERS[field.type],
             field.required and not field.since and not field.until,
         )
         for field in fields
@@ -290,10 +251,13 @@ def _read(plan: _Plan, ext_fields: Mapping[str, Any]) -> TypedHeader:
             fields[field] = text
             continue
         try:
-            fields[field] = read(text)
-        except (ValueError, AttributeError, TypeError):  # not a str: an error of a header decoder
-            fields[field] = text
+            value = read(text)
+        except (AttributeError, TypeError):  # not a str: an error of a header decoder
+            value = None
+        if value is None:
+            value = text
             problems.append(f"{field} does not parse: {str(text)[:40]!r}")
+        fields[field] = value
     if not problems:
         return TypedHeader(plan.name, fields, plan.problems)
     return TypedHeader(plan.name, fields, (*problems, *plan.problems))

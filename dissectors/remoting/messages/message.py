@@ -16,7 +16,7 @@ from ...budget import Budget
 from ..ids.message_ids import encode_offset_id
 from ..sysflag import HOST_BITS, SysFlag, compression_of, transaction_of
 from .compression import DEFAULT_LIMIT, DecompressedBody, decompress
-from .counting import MAGIC_V1, MAGIC_V2, count_batch, count_messages
+from .counting import MAGIC_V1, MAGIC_V2
 from .record_layout import (
     CRC_DIGITS,
     CRC_MASK,
@@ -27,16 +27,6 @@ from .record_layout import (
     crc_digits,
     encode_properties_bytes,
 )
-
-__all__ = [
-    "COMPARED",
-    "MAGIC_V1",
-    "MAGIC_V2",
-    "StoredMessage",
-    "count_batch",
-    "count_messages",
-    "encode_message",
-]
 
 
 class StoredMessage(msgspec.Struct, frozen=True, eq=False, gc=False):

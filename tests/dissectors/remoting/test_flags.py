@@ -25,7 +25,8 @@ from dissectors.remoting.flags import (
     meaning_of,
 )
 from dissectors.remoting.header_tables.classes import CLASSLESS
-from dissectors.remoting.headers import HEADERS, FieldType
+from dissectors.remoting.header_tables.field import FieldType
+from dissectors.remoting.headers import HEADERS
 
 from .protocol_facts import table
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.remoting.code_names import OPERATIONS
+from dissectors.remoting.header_tables.field import FieldType
 from dissectors.remoting.headers import (
     HEADERS,
     HOOK_FIELDS,
     SECRET_FIELDS,
-    FieldType,
     TypedHeader,
     encode_ext_fields,
     header_fields,
