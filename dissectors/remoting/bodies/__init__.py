@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from .body import Body
 from .messages import message_value
-from .registration import encode_registration
 from .registry import body_form, body_value, decode_body, encode_body
 
 __all__ = [
@@ -13,6 +12,5 @@ __all__ = [
     "body_value",
     "decode_body",
     "encode_body",
-    "encode_registration",
     "message_value",
 ]
