@@ -144,7 +144,7 @@ class _Plan(NamedTuple):
     """A name is that of a secret."""
 
 
-_PlanKey = tuple[int, bool, int | None, tuple[str, ...]]
+_PlanKey = tuple[int, bool, tuple[str, ...]]
 _plans: Final[dict[_PlanKey, _Plan]] = {}
 
 
@@ -193,9 +193,9 @@ def header_fields(name: str) -> tuple[HeaderField, ...]:
     return HEADERS.get(name, ())
 
 
-def header_name(request_code: int, response: bool, version: int | None = None) -> str | None:
+def header_name(request_code: int, response: bool) -> str | None:
     """Return the Java class of the ext fields of a request, or of its response."""
-    operation = operation_of(request_code, version)
+    operation = operation_of(request_code)
     if operation is None:
         return None
     return operation.response_header if response else operation.request_header
@@ -207,28 +207,18 @@ def _layout(name: str | None, request_code: int, response: bool) -> _Layout:
     return _LAYOUTS.get(name, _NO_LAYOUT)
 
 
-def typed_header(
-    request_code: int,
-    response: bool,
-    ext_fields: Mapping[str, str],
-    version: int | None = None,
-) -> TypedHeader:
+def typed_header(request_code: int, response: bool, ext_fields: Mapping[str, str]) -> TypedHeader:
     """Type the ext fields of a request with this code, or of its response; never raises.
 
-    `version` is the sender's MQVersion ordinal. A response without any required field counts as one
-    without a header, such as an error response, and not as invalid.
+    A response without any required field counts as one without a header, such as an error response,
+    and not as invalid.
     """
-    return _read(_plan_of(request_code, response, ext_fields, version), ext_fields)
+    return _read(_plan_of(request_code, response, ext_fields), ext_fields)
 
 
-def shown_header(
-    request_code: int,
-    response: bool,
-    ext_fields: Mapping[str, str],
-    version: int | None = None,
-) -> ShownHeader:
+def shown_header(request_code: int, response: bool, ext_fields: Mapping[str, str]) -> ShownHeader:
     """Return the typed ext fields, and their form for output; arguments of `typed_header`."""
-    plan = _plan_of(request_code, response, ext_fields, version)
+    plan = _plan_of(request_code, response, ext_fields)
     typed = _read(plan, ext_fields)
     if not plan.secret:
         as_sent = ext_fields if isinstance(ext_fields, dict) else dict(ext_fields)
@@ -263,15 +253,13 @@ def _read(plan: _Plan, ext_fields: Mapping[str, Any]) -> TypedHeader:
     return TypedHeader(plan.name, fields, (*problems, *plan.problems))
 
 
-def _plan_of(
-    request_code: int, response: bool, ext_fields: Mapping[str, str], version: int | None
-) -> _Plan:
+def _plan_of(request_code: int, response: bool, ext_fields: Mapping[str, str]) -> _Plan:
     """Return the cached plan for these ext fields."""
     wires = tuple(ext_fields)
-    key = (request_code, response, version, wires)
+    key = (request_code, response, wires)
     plan = _plans.get(key)
     if plan is None:
-        plan = _new_plan(request_code, response, wires, version)
+        plan = _new_plan(request_code, response, wires)
         # Names come from peers: long ones are not worth caching.
         if len(wires) <= _LARGEST_PLAN and sum(map(len, wires)) <= _LONGEST_NAMES:
             if len(_plans) >= _MOST_PLANS:
@@ -280,10 +268,8 @@ def _plan_of(
     return plan
 
 
-def _new_plan(
-    request_code: int, response: bool, wires: tuple[str, ...], version: int | None
-) -> _Plan:
-    name = header_name(request_code, response, version)
+def _new_plan(request_code: int, response: bool, wires: tuple[str, ...]) -> _Plan:
+    name = header_name(request_code, response)
     layout = _layout(name, request_code, response)
     there = set(wires)
     reads: list[_FieldRead] = [
@@ -307,17 +293,14 @@ def _new_plan(
 
 
 def encode_ext_fields(
-    request_code: int,
-    response: bool,
-    fields: Mapping[str, object],
-    version: int | None = None,
+    request_code: int, response: bool, fields: Mapping[str, object]
 ) -> dict[str, str]:
     """Encode values by long name as ext fields: the reverse of `typed_header`.
 
     Class fields come first, in class order, then all others under their own names; None is omitted,
     as Java omits null.
     """
-    name = header_name(request_code, response, version)
+    name = header_name(request_code, response)
     steps = _layout(name, request_code, response).steps
     encoded = {step.wire: _text_of(fields[step.name]) for step in steps if step.name in fields}
     own = {step.name for step in steps}

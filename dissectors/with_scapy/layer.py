@@ -73,7 +73,7 @@ class CodeField(SignedIntField):  # type: ignore[misc]
         if not isinstance(pkt, RemotingLayer) or not isinstance(x, int):
             return str(x)
         known = response_name(x, None, pkt.version) if int(pkt.flag) & 1 else None
-        return f"{known or request_name(x, pkt.version)} ({x})"
+        return f"{known or request_name(x)} ({x})"
 
 
 class TextField(Field):  # type: ignore[misc]

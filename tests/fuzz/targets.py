@@ -69,7 +69,7 @@ def header(data: bytes) -> None:
             assert not is_header(serialize_type, data)
             continue
         assert isinstance(command, RemotingCommand)
-        typed_header(command.code, command.is_response, command.ext_fields, command.version)
+        typed_header(command.code, command.is_response, command.ext_fields)
         try:
             again = decode_header(serialize_type, encode_header(command, serialize_type))
         except (ValueError, OverflowError):

@@ -134,9 +134,9 @@ SPECIAL: Final[dict[tuple[int, bool], Callable[[BodyInput], Body]]] = {
 """(request code, response) of bodies that may differ from the operation table."""
 
 
-def body_form(request_code: int, response: bool, version: int | None = None) -> str | None:
+def body_form(request_code: int, response: bool) -> str | None:
     """Return the class or form of an operation's body, or None if unknown or absent."""
-    operation = operation_of(request_code, version)
+    operation = operation_of(request_code)
     if operation is None:
         return None
     return operation.response_body if response else operation.request_body
@@ -148,22 +148,21 @@ def decode_body(
     response_code: int,
     body: bytes,
     ext_fields: Mapping[str, str],
-    version: int | None = None,
     budget: Budget | None = None,
     fields: Mapping[str, object] | None = None,
 ) -> Body:
     """Decode the body of a request with this code, or of its response; never raises.
 
     `response_code` matters only for responses: an error response seldom has a body, and then it
-    need not be the operation's. `version` is the sender's MQVersion ordinal, `budget` limits
-    decompression, `fields` are the typed ext fields of a request, if known.
+    need not be the operation's. `budget` limits decompression, `fields` are the typed ext fields of
+    a request, if known.
     """
     if not body:
         return Body(NONE)
-    form = body_form(request_code, response, version)
+    form = body_form(request_code, response)
     if form is None:
         side = "response to" if response else "request"
-        reason = f"no body is known of a {side} {request_name(request_code, version)}"
+        reason = f"no body is known of a {side} {request_name(request_code)}"
         return decode_unknown(body, reason)
     source = BodyInput(form, request_code, response, body, ext_fields, budget, fields)
     decoder = SPECIAL.get((request_code, response)) or FORMS.get(form) or decode_json_body
