@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
+import msgspec
+
 from .message_ids import (
     MINUTE_MS,
     created_at,
@@ -147,18 +149,12 @@ def _message_key(text: str, reference_ms: int) -> Parts | None:
     parts = _unique_key(text, reference_ms)
     if parts is not None:
         return parts
-    record = decode_pop_record_id(text)
-    if record is None:
-        return None
-    parts = {
-        "kind": record.kind,
-        "topic": record.topic,
-        "queueId": record.queue_id,
-        "offset": record.offset,
-        "consumerGroup": record.group,
-        "popTime": record.pop_time,
-    }
-    return parts | {"brokerName": record.broker_name} if record.broker_name is not None else parts
+    return _parts_in(decode_pop_record_id(text))
+
+
+def _parts_in(found: msgspec.Struct | None) -> Parts | None:
+    """Return the fields of what was parsed, in camel case."""
+    return None if found is None else msgspec.to_builtins(found)
 
 
 def _recalled_key(text: str, reference_ms: int) -> Parts | None:
@@ -168,21 +164,9 @@ def _recalled_key(text: str, reference_ms: int) -> Parts | None:
 
 def _receipt(text: str, _reference_ms: int) -> Parts | None:
     receipt = decode_pop_receipt(text)
-    if receipt is None:
-        return None
-    parts: Parts = {
-        "startOffset": receipt.check_point_offset,
-        "popTime": receipt.pop_time,
-        "invisibleTime": receipt.invisible_time,
-        "reviveQid": receipt.revive_queue_id,
-        "topicKind": TOPIC_KINDS.get(receipt.topic_kind, receipt.topic_kind),
-        "brokerName": receipt.broker_name,
-        "queueId": receipt.queue_id,
-    }
-    if receipt.queue_offset is not None:
-        parts["queueOffset"] = receipt.queue_offset
-    if receipt.commit_log_offset is not None:
-        parts["commitLogOffset"] = receipt.commit_log_offset
+    parts = _parts_in(receipt)
+    if receipt is not None and parts is not None:
+        parts["topicKind"] = TOPIC_KINDS.get(receipt.topic_kind, receipt.topic_kind)
     return parts
 
 
@@ -223,31 +207,11 @@ def _recall_handle(text: str, reference_ms: int) -> Parts | None:
 
 
 def _traceparent(text: str, _reference_ms: int) -> Parts | None:
-    context = decode_traceparent(text)
-    if context is None:
-        return None
-    return {
-        "version": context.version,
-        "traceId": context.trace_id,
-        "parentId": context.parent_id,
-        "sampled": context.sampled,
-    }
+    return _parts_in(decode_traceparent(text))
 
 
 def _sw8(text: str, _reference_ms: int) -> Parts | None:
-    context = decode_sw8(text)
-    if context is None:
-        return None
-    return {
-        "sampled": context.sampled,
-        "traceId": context.trace_id,
-        "segmentId": context.segment_id,
-        "spanId": context.span_id,
-        "service": context.service,
-        "instance": context.instance,
-        "endpoint": context.endpoint,
-        "address": context.address,
-    }
+    return _parts_in(decode_sw8(text))
 
 
 FIELDS: Final[dict[str, _Reader]] = {
