@@ -111,11 +111,6 @@ def describe_perm(value: int) -> str:
     return text + (" PRIORITY" if value & _PERM_PRIORITY else "") + (f" {rest:#x}" if rest else "")
 
 
-def describe_transaction(value: int) -> str | None:
-    """Return the name of a commitOrRollback: COMMIT, ROLLBACK, NOT_TYPE (open) or PREPARED."""
-    return TRANSACTION_TYPES.get(value)
-
-
 def delay_of(level: int) -> str | None:
     """Return the default time of a delay level, `10s`; levels above the last are the last."""
     if level < 1:
@@ -164,26 +159,22 @@ def _joined(describe: Callable[[int], list[str]]) -> Describer:
     return lru_cache(maxsize=1024)(lambda value: "|".join(describe(value)) or None)
 
 
-def _one_of(names: dict[int, str]) -> Describer:
-    return names.get
-
-
-_ANY_QUEUE: Final = _one_of({-1: "any queue"})
+_ANY_QUEUE: Final[Describer] = {-1: "any queue"}.get
 _UNIT: Final = _joined(describe_unit_sys_flag)
 _MESSAGE: Final = _joined(describe_sys_flag)
 
 # Fields with the same meaning in every header.
 _EVERYWHERE: Final[dict[str, Describer]] = {
     "perm": describe_perm,
-    "readAheadMode": _one_of({0: "MADV_NORMAL", 1: "MADV_RANDOM"}),
-    "commitOrRollback": describe_transaction,
+    "readAheadMode": {0: "MADV_NORMAL", 1: "MADV_RANDOM"}.get,
+    "commitOrRollback": TRANSACTION_TYPES.get,
     "topicSysFlag": _UNIT,
     "groupSysFlag": _UNIT,
     "suggestWhichBrokerId": describe_broker_id,
-    "forbiddenType": _one_of(FORBIDDEN_TYPES),
-    "requestSource": _one_of(REQUEST_SOURCES),
-    "initMode": _one_of(INIT_MODES),
-    "reviveQid": _one_of({_ORDERED_REVIVE_QUEUE: "ordered consumption"}),
+    "forbiddenType": FORBIDDEN_TYPES.get,
+    "requestSource": REQUEST_SOURCES.get,
+    "initMode": INIT_MODES.get,
+    "reviveQid": {_ORDERED_REVIVE_QUEUE: "ordered consumption"}.get,
     **dict.fromkeys(
         (
             "beginTimestamp",

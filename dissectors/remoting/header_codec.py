@@ -10,6 +10,7 @@ RocketMQ: RemotingCommand.headerDecode, RemotingSerializable, RocketMQSerializab
 
 from __future__ import annotations
 
+import struct
 from typing import Final
 
 import msgspec
@@ -31,6 +32,8 @@ MIN_BINARY_HEADER: Final = 21
 _json_decoder: Final = msgspec.json.Decoder(RemotingCommand)
 _certain_decoder: Final = msgspec.json.Decoder(CertainHeader)
 _json_encoder: Final = msgspec.json.Encoder()
+_BINARY_FIXED: Final = struct.Struct(">HBHIII")
+"""code, language, version, opaque, flag, length of the remark"""
 
 
 def decode_header(serialize_type: i64, header: bytes) -> RemotingCommand | None:
@@ -204,16 +207,12 @@ def _encode_binary(command: RemotingCommand) -> bytes:
         fields += len(key).to_bytes(2, "big") + key + len(content).to_bytes(4, "big") + content
     remark = (command.remark or "").encode("utf-8", "surrogatepass")
     language = language_code(command.language)
-    return b"".join(
-        (
-            (command.code & 0xFFFF).to_bytes(2, "big"),
-            (language if language is not None else 0).to_bytes(1, "big"),
-            (command.version & 0xFFFF).to_bytes(2, "big"),
-            (command.opaque & 0xFFFFFFFF).to_bytes(4, "big"),
-            (command.flag & 0xFFFFFFFF).to_bytes(4, "big"),
-            len(remark).to_bytes(4, "big"),
-            remark,
-            len(fields).to_bytes(4, "big"),
-            bytes(fields),
-        )
+    fixed = _BINARY_FIXED.pack(
+        command.code & 0xFFFF,
+        language if language is not None else 0,
+        command.version & 0xFFFF,
+        command.opaque & 0xFFFFFFFF,
+        command.flag & 0xFFFFFFFF,
+        len(remark),
     )
+    return fixed + remark + len(fields).to_bytes(4, "big") + bytes(fields)

@@ -79,12 +79,9 @@ def _decode_tolerantly(data: bytes, limit: int) -> JsonResult:
     value = reader.read()
     if reader.problem is not None:
         problems.append(reader.problem)
-    kept = 0
     if reader.has_references:
-        resolver = ReferenceResolver(value, len(text))
-        value = resolver.resolve()
-        kept = resolver.kept
-    return JsonResult(value, "; ".join(problems) or None, kept)
+        value = ReferenceResolver(value, len(text)).resolve()
+    return JsonResult(value, "; ".join(problems) or None)
 
 
 def may_be_too_much(data: bytes) -> bool:

@@ -87,10 +87,10 @@ _ABSENT: Final = _Absent()
 
 
 class FastjsonReader:
-    """Reads one text; after `read`, `problem`, `oddities`, and the two flags describe it."""
+    """Reads one text; after `read`, `problem`, `oddities`, and `has_references` describe it."""
 
     __slots__ = (
-        "_as_written", "_at", "_values", "has_pairs", "has_references", "oddities", "problem",
+        "_as_written", "_at", "_values", "has_references", "oddities", "problem",
         "text",
     )  # fmt: skip
 
@@ -100,7 +100,6 @@ class FastjsonReader:
         self.problem: str | None = None
         self.oddities: set[str] = set()
         self._as_written = as_written
-        self.has_pairs = False
         self.has_references = False
         self._at = 0
         self._values = 0
@@ -253,7 +252,6 @@ class FastjsonReader:
             if self.problem is None and self._skip(_BLANK) not in (",", "}"):
                 self._stop("no comma or } after a member")
         if pairs is not None:
-            self.has_pairs = True
             return PairMap(pairs)
         if "$ref" in members:
             self.has_references = True
