@@ -250,7 +250,7 @@ class RemotingSession(IPSession):  # type: ignore[misc]
         pieces: list[Piece] = []
         if segment.flags & SYN:
             direction.reassembler.synchronize(segment, pieces)
-            direction.decoder.started = direction.decoder.synchronized = True
+            direction.decoder.search.started = direction.decoder.synchronized = True
             segment.seq = (segment.seq + 1) & 0xFFFFFFFF
         elif size and direction.last is None:  # no handshake was seen: the stream begins here
             start = _segment_of(packet, self._number, key)

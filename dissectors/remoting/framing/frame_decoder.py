@@ -98,11 +98,11 @@ class FrameDecoder:
         "_missing",
         "_offset",
         "_packet",
-        "_search",
         "_ts",
         "_type",
         "held",
         "keep",
+        "search",
         "synchronized",
         "too_long",
     )
@@ -134,13 +134,14 @@ class FrameDecoder:
         self._offset: i64 = 0
         self._packet: i64 = 0
         self._ts: i64 = 0
-        self._search = FrameSearch()
+        self.search = FrameSearch()
+        """finds the next frame where the boundary is lost"""
         self._joined: i64 = 0
 
     @property
     def held_bytes(self) -> i64:
         """Held bytes of heads, bodies, and search data."""
-        return self.held + self._head_size + self._search.held_bytes
+        return self.held + self._head_size + self.search.held_bytes
 
     @property
     def inside(self) -> bool:
@@ -150,32 +151,8 @@ class FrameDecoder:
     @property
     def held_memory(self) -> i64:
         """Approximate memory bytes of the held data."""
-        parts: i64 = len(self._head) + len(self._body) + self._search.held_parts
+        parts: i64 = len(self._head) + len(self._body) + self.search.held_parts
         return self.held_bytes + PART_COST * parts
-
-    @property
-    def started(self) -> bool:
-        """Whether the stream is known to start at offset 0."""
-        return self._search.started
-
-    @started.setter
-    def started(self, started: bool) -> None:
-        self._search.started = started
-
-    @property
-    def searched(self) -> i64:
-        """Bytes searched without success since the last frame."""
-        return self._search.searched
-
-    @property
-    def earliest_sought(self) -> i64:
-        """Packet id of the earliest byte that may become a frame, or -1."""
-        return self._search.earliest_held
-
-    @property
-    def work(self) -> i64:
-        """Bytes examined, joined, or judged in searches for frames."""
-        return self._search.work
 
     def receive(
         self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64, out: list[Frame]
@@ -400,7 +377,7 @@ class FrameDecoder:
         self._body = _NO_PARTS
         self._body_left = -1
         self.held = 0
-        self._search.clear()
+        self.search.clear()
 
     def _lose_prefix(self, prefix: i64) -> None:
         """Search for the next prefix after the first byte of an invalid one."""
@@ -417,12 +394,12 @@ class FrameDecoder:
 
     def _look(self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64) -> None:
         """Search for a frame in these and the kept bytes."""
-        self._resume_at(self._search.receive(data, at, end, offset, packet, ts))
+        self._resume_at(self.search.receive(data, at, end, offset, packet, ts))
 
     def _settle(self, out: list[Frame]) -> None:
         """Search for frames inside data that will not be completed."""
         while not self.synchronized:
-            ranges = self._search.settle()
+            ranges = self.search.settle()
             if not ranges:
                 return
             self._resume_at(ranges)

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, final
 from mypy_extensions import i64
 
 from ...endpoint import endpoint_text, host_and_port_text
-from ...foreign import base64_of, hex_bytes_of, hexadecimal_of, hexadecimals_of, integer_of
+from ...foreign import base64_of, hex_bytes_of, hexadecimal_of, integer_of
 
 _HEX = re.compile(r"[0-9A-Fa-f]+")
 _PORT: Final = struct.Struct(">i")
@@ -106,9 +106,9 @@ def _offset_id_start(store_host: str) -> str | None:
 
 def physical_offset_of(text: str) -> int | None:
     """Return the commit log offset in an offset message id, or None."""
-    if len(text) == _SHORT_ID:  # nearly all, with IPv4
-        offset = hexadecimal_of(text[16:]) if _is_start(text[:16]) else None
-        return offset if offset is not None and offset < 1 << 63 else None
+    if len(text) == _SHORT_ID and text.isascii():  # nearly all, with IPv4
+        offset = physical_offset_at(text.encode(), 0, _SHORT_ID)
+        return None if offset < 0 else int(offset)
     taken = decode_offset_id(text)
     return taken.physical_offset if taken is not None else None
 
@@ -147,13 +147,6 @@ def hexadecimal_at(data: bytes, at: i64, count: i64) -> i64:
         number = number << 4 | digit
         at += 1
     return number
-
-
-@lru_cache(maxsize=4096)  # a broker assigns millions of ids
-def _is_start(text: str) -> bool:
-    """Return whether ids can start like this: with an IPv4 address and a port."""
-    numbers = hexadecimals_of((text[:8], text[8:]))
-    return numbers is not None and numbers[1] <= 0xFFFF
 
 
 class OffsetId(NamedTuple):

@@ -156,6 +156,8 @@ def test_any_text(text: str) -> None:
 def test_an_offset_is_the_same_within_other_bytes(text: str, around: bytes) -> None:
     at = len(around)
     found = physical_offset_at(around + text.encode() + around, at, at + len(text))
+    taken = decode_offset_id(text)
+    assert found == (-1 if taken is None else taken.physical_offset)
     assert found == (-1 if (offset := physical_offset_of(text)) is None else offset)
 
 
