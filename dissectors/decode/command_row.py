@@ -146,7 +146,7 @@ def shown_body(body: Body, raw: bytes, limit: int) -> dict[str, object] | None:
         return None
     # Messages are not shown here, so secrets inside them are not either.
     clean = bool(body.messages) or has_no_secret(raw)
-    shown = body_value(body, secrets=clean, messages=False)
+    shown = body_value(body, secrets=clean)
     if body.kind == RAW:
         shown |= shown_bytes(raw, limit)
         if shown["bodyForm"] == "text":  # an undecodable body may still contain secrets

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from .body import Body
-from .messages import message_value
 from .registry import body_form, body_value, decode_body, encode_body
 
 __all__ = [
@@ -12,5 +11,4 @@ __all__ = [
     "body_value",
     "decode_body",
     "encode_body",
-    "message_value",
 ]

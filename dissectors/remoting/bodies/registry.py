@@ -20,13 +20,7 @@ from ..messages.batch import BatchItem, encode_batch
 from ..messages.message import StoredMessage, encode_message
 from .body import NONE, RAW, Body, BodyInput
 from .json_body import decode_json_body, decode_reset_offset, decode_unknown, encode_json_body
-from .messages import (
-    PREVIEW_LIMIT,
-    decode_batch_messages,
-    decode_raw_message,
-    decode_stored_messages,
-    message_value,
-)
+from .messages import decode_batch_messages, decode_raw_message, decode_stored_messages
 from .registration import decode_registration
 from .secrets import without_secrets
 
@@ -231,19 +225,13 @@ def _item_of(message: object) -> BatchItem:
     )
 
 
-def body_value(
-    body: Body, preview: int = PREVIEW_LIMIT, *, secrets: bool = False, messages: bool = True
-) -> dict[str, object]:
-    """Return a body in JSON types: kind, value or messages, and problems or notes, if any.
+def body_value(body: Body, *, secrets: bool = False) -> dict[str, object]:
+    """Return a body without its messages, in JSON types: kind, value, and problems or notes.
 
-    Passwords and secret keys are masked unless `secrets`; application messages are never changed.
-    `messages` False omits them.
+    Passwords and secret keys are masked unless `secrets`.
     """
     shown: dict[str, object] = {"kind": body.kind}
-    if body.messages:
-        if messages:
-            shown["messages"] = [message_value(message, preview) for message in body.messages]
-    elif body.kind not in (RAW, NONE):
+    if not body.messages and body.kind not in (RAW, NONE):
         shown["value"] = body.value if secrets else without_secrets(body.value)
     if body.problem is not None:
         shown["problem"] = body.problem
