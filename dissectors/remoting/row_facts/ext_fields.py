@@ -58,7 +58,7 @@ _PUSHED_REPLY: Final = int(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT)
 _ACKS: Final = frozenset(
     (int(RequestCode.ACK_MESSAGE), int(RequestCode.CHANGE_MESSAGE_INVISIBLETIME))
 )
-_CLIENT_REQUESTS: Final = frozenset((int(RequestCode.UNREGISTER_CLIENT),))
+_UNREGISTER: Final = int(RequestCode.UNREGISTER_CLIENT)
 
 NOT_ALLOWED: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.NO_PERMISSION)))
 """Codes of 4.x and 5.x for a client without permission."""
@@ -70,12 +70,7 @@ CORRELATION_ID: Final = "CORRELATION_ID"
 """property of a request message and of its reply"""
 
 HEADER_FACTS: Final = (
-    PULLS
-    | POPS
-    | SENDS
-    | _ACKS
-    | _CLIENT_REQUESTS
-    | frozenset((_SEND_BACK, _END, _CHECK, _PUSHED_REPLY))
+    PULLS | POPS | SENDS | _ACKS | frozenset((_SEND_BACK, _END, _CHECK, _PUSHED_REPLY, _UNREGISTER))
 )
 """Requests whose ext fields give facts."""
 
