@@ -1,10 +1,8 @@
 """Meanings of numbers in header fields: flag bits, permissions, levels, times, special values.
 
-Rules: a describer accepts any int and never raises; undefined bits and values are shown as numbers.
-`MEANINGS` maps header fields to describers, so a tree can show `sysFlag: 6 (SUSPEND
-SUBSCRIPTION)`; fields without an entry need no description. RocketMQ: MessageSysFlag, PullSysFlag,
-TopicSysFlag, PermName, MessageType, ForbiddenType, RequestSource, ConsumeInitMode,
-MessageStoreConfig.messageDelayLevel.
+A describer accepts any int and never raises; undefined bits and values are shown as numbers.
+RocketMQ: MessageSysFlag, PullSysFlag, TopicSysFlag, PermName, MessageType, ForbiddenType,
+RequestSource, ConsumeInitMode, MessageStoreConfig.messageDelayLevel.
 """
 
 from __future__ import annotations
@@ -79,7 +77,7 @@ _LAST_TIME_MS: Final = 253402300799999  # the end of year 9999, the last one of 
 
 def _bits_of(value: int, names: dict[int, str]) -> list[str]:
     set_names = [name for bit, name in names.items() if value & bit]
-    rest = value & 0xFFFFFFFF & ~sum(names)
+    rest = value & 0xFFFFFFFF & ~sum(names)  # Java ints are signed: -1 has all bits
     return [*set_names, f"{rest:#x}"] if rest else set_names
 
 

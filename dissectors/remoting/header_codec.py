@@ -1,11 +1,7 @@
 """Decode and encode headers in both serializations: JSON and ROCKETMQ (binary).
 
-`decode_header` returns None for invalid headers and never raises. JSON headers that differ from
-Java's (numbers in quotes, names in another case) are read by `odd_header`, like Java does. Of
-duplicate keys the last one counts. The binary form cuts codes to 16 bits; decoding restores the
-real request code.
-
-RocketMQ: RemotingCommand.headerDecode, RemotingSerializable, RocketMQSerializable.
+Decoding never raises. Of duplicate keys the last one counts. RocketMQ:
+RemotingCommand.headerDecode, RemotingSerializable, RocketMQSerializable.
 """
 
 from __future__ import annotations
@@ -40,6 +36,7 @@ def decode_header(serialize_type: i64, header: bytes) -> RemotingCommand | None:
     """Decode a header, or return None if it is invalid."""
     command = decode_usual_header(serialize_type, header)
     if command is None and serialize_type != BINARY_TYPE:
+        # Numbers in quotes or names in another case, for example: Java accepts them.
         odd = odd_header_of(header)
         if odd is not None:
             return odd.command
@@ -55,7 +52,7 @@ def decode_usual_header(serialize_type: i64, header: bytes) -> RemotingCommand |
         return None
     if command.language and not is_language(command.language):
         return None
-    if command.serialize_type is not JSON:
+    if command.serialize_type is not JSON:  # what the header says does not matter
         command.serialize_type = JSON
     return command
 
@@ -71,7 +68,7 @@ def first_code_of(header: bytes) -> i64:
         byte: i64 = (word >> shift) & 0xFF
         if byte == 0x2C and shift < 56:
             return code
-        if byte < 0x30 or byte > 0x39 or (shift < 56 and code == 0):
+        if byte < 0x30 or byte > 0x39 or (shift < 56 and code == 0):  # no digit; a leading zero
             return -1
         code = code * 10 + byte - 0x30
         shift -= 8
@@ -111,7 +108,7 @@ def _decode_binary(header: bytes, exact: bool) -> RemotingCommand | None:
         return None
     wire: i64 = i64(read_i16_be(header, 0))
     code: i64 = wire
-    if flag & RESPONSE_FLAG == 0:
+    if flag & RESPONSE_FLAG == 0:  # request codes above 32767 are cut to 16 bits
         code = wide_request_code(int(wire))
     return RemotingCommand(
         int(code),

@@ -1,11 +1,8 @@
 """Typed ext fields: the Java class of a command's fields, and their values.
 
-Rules: the tables in `header_tables` are the union of 4.0 to 5.5, so fields of any release are
-typed; unknown ones (hooks, additions of other clients) stay text under their own names. Peers' data
-never raises: an invalid value stays text and is named in `problems`, because RocketMQ itself
-continues with such a header. The letters of SendMessageRequestHeaderV2 become long names here and
-letters again when encoded. RocketMQ: RemotingCommand.decodeCommandCustomHeader,
-makeCustomHeaderToNet, CommandCustomHeader.
+The tables are the union of 4.0 to 5.5; unknown fields (of hooks, of other clients) stay text under
+their own names. Letters of SendMessageRequestHeaderV2 become long names. RocketMQ:
+RemotingCommand.decodeCommandCustomHeader, makeCustomHeaderToNet, CommandCustomHeader.
 """
 
 from __future__ import annotations
@@ -245,7 +242,7 @@ def _read(plan: _Plan, ext_fields: Mapping[str, Any]) -> TypedHeader:
         except (AttributeError, TypeError):  # not a str: an error of a header decoder
             value = None
         if value is None:
-            value = text
+            value = text  # RocketMQ itself continues with such a header
             problems.append(f"{field} does not parse: {str(text)[:40]!r}")
         fields[field] = value
     if not problems:
@@ -277,6 +274,7 @@ def _new_plan(request_code: int, response: bool, wires: tuple[str, ...]) -> _Pla
     ]
     missing = [s.name for s in layout.steps if s.expected and s.wire not in there]
     problems: list[str] = []
+    # An error response has no header at all.
     if missing and not (response and len(missing) == layout.expected):
         problems += [f"{field} is missing" for field in missing]
     fields = {field for field, _, _ in reads}

@@ -1,11 +1,9 @@
 """Resolve fastjson's references, `{"$ref": path}`.
 
-fastjson writes a repeated object as a path to its first place, so a reference points back to a
-complete object, or to an enclosing one. The former are replaced by the object itself (shared, not
-copied); the latter would make the value infinite and are kept, as are paths that lead nowhere. The
-result is bounded: `DEPTH_LIMIT` levels, and `EXPANSION_LIMIT` values and `EXPANSION_TIMES` per
-character more than the text, written out. RocketMQ: fastjson's SerializerFeature default (circular
-reference detection on).
+fastjson writes a repeated object as a path to its first place. A reference to a complete object is
+replaced by the object itself (shared, not copied); one to an enclosing object would make the value
+infinite and stays, as do paths that lead nowhere. RocketMQ: fastjson's SerializerFeature default
+(circular reference detection on).
 """
 
 from __future__ import annotations

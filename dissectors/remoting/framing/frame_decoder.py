@@ -1,9 +1,7 @@
 """Cut a stream into frames, despite losses.
 
-`FrameDecoder` receives the events of a stream: data, gap, end. It never invents a byte. A hole in a
-body of known length keeps the frame boundary; any other hole, or an invalid prefix, loses it: then
-the decoder searches for the next bytes that are certainly a prefix and a header.
-
+A hole in a body of known length keeps the frame boundary; any other hole, or an invalid prefix,
+loses it: then the decoder searches for the next bytes that are certainly a prefix and a header.
 RocketMQ: NettyDecoder, RemotingCommand.decode.
 """
 
@@ -161,7 +159,7 @@ class FrameDecoder:
         used = self._consume(data, at, end, offset, packet, ts, out)
         if not self._again:
             return
-        # A frame was found in kept bytes: read them again, then the rest.
+        # A frame was found in kept bytes: read them again, then the rest. `todo` is a stack.
         rest = Range(data, used, end, offset + used - at, packet, ts)
         self._read_again([rest, *self._taken_again()], out)
 
@@ -208,7 +206,7 @@ class FrameDecoder:
         self._settle(out)
         if self._body_left > 0:
             if length == 0:
-                length = self._body_left + 1
+                length = self._body_left + 1  # perhaps the next frame is missing, too
             lost: i64 = min(self._body_left, length)
             self._missing += lost
             self._body_left -= lost
@@ -268,6 +266,7 @@ class FrameDecoder:
         prefix = read_i64_be(data, at)
         header_end: i64 = at + PREFIX + header_length_of(prefix)
         fits = header_end <= end
+        # Random bytes may be a valid prefix; the start of the header often tells at once.
         if not is_prefix(prefix) or (fits and is_no_json(prefix, data, at + PREFIX)):
             self._lose_prefix(prefix)
             self._look(data, at + 1, end, self._offset + 1, packet, ts)
@@ -291,7 +290,7 @@ class FrameDecoder:
             return at
         head = b"".join(self._head)
         prefix = read_i64_be(head, 0)
-        if self._head_need == PREFIX and is_prefix(prefix):
+        if self._head_need == PREFIX and is_prefix(prefix):  # now the header is awaited
             self._head = [head]
             self._joined = 0
             self._head_need = PREFIX + header_length_of(prefix)
@@ -349,6 +348,7 @@ class FrameDecoder:
     def _append(self, parts: list[bytes], part: bytes) -> None:
         """Append to a head or body; many small parts are joined to save memory."""
         parts.append(part)
+        # `_joined` is the number of parts that are joined ones: no byte is joined twice.
         if len(parts) - self._joined >= MANY_PARTS:
             parts[self._joined :] = [b"".join(parts[self._joined :])]
             self._joined += 1

@@ -1,8 +1,7 @@
-"""Parse message ids and trace contexts: offset ids, client ids, recall handles, propagation.
+"""Parse message ids: offset ids, client ids, recall handles.
 
 For any input the result is a value or None; nothing raises. RocketMQ:
-MessageDecoder.createMessageId, MessageClientIDSetter, RecallMessageHandle. W3C Trace Context
-(traceparent), Apache SkyWalking cross process propagation (sw8).
+MessageDecoder.createMessageId, MessageClientIDSetter, RecallMessageHandle.
 """
 
 from __future__ import annotations

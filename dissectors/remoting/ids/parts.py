@@ -1,10 +1,7 @@
 """Parse texts of header fields and message properties: ids, receipts, handles, contexts.
 
-Rules: the field or property name selects the parser, never the shape of the value, except where
-RocketMQ writes two kinds of ids into one field. An invalid text has no parts and is shown as it is.
-Nothing raises, and texts longer than `LONGEST_TEXT` are not parsed. RocketMQ: MessageDecoder,
-MessageClientIDSetter, ExtraInfoUtil, RecallMessageHandle; see `message_ids`, `pop_receipts` and
-`trace_context`.
+The name of a field or property selects the parser, never the shape of the value, except where
+RocketMQ writes two kinds of ids into one field. An invalid text has no parts. Nothing raises.
 """
 
 from __future__ import annotations
@@ -80,7 +77,7 @@ def property_parts(properties: dict[str, str], reference_ms: int, noon: bool = F
     """
     parts: Parts = {}
     names = [name for name in properties if name in PROPERTIES]
-    for name in names if len(names) < 2 else PROPERTIES:
+    for name in names if len(names) < 2 else PROPERTIES:  # in the order of the table
         text = properties.get(name)
         if text is not None and len(text) <= LONGEST_TEXT:
             found = PROPERTIES[name](text, reference_ms)

@@ -71,6 +71,7 @@ def decode_pop_receipt(text: str) -> PopReceipt | None:
 
     Fields after the ninth are ignored, as in Java.
     """
+    # Java's split drops empty fields at the end.
     fields = text.rstrip(_FIELD_SEPARATOR).split(_FIELD_SEPARATOR, _MOST_FIELDS)[:_MOST_FIELDS]
     if len(fields) < _LEAST_FIELDS:
         return None
