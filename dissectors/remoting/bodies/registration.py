@@ -1,8 +1,6 @@
 """Body of a broker registration (103): JSON, or a zlib stream of lengths and texts.
 
-Its first byte, not the header, tells whether it is compressed: 5.x brokers set `compressed=false`
-even when they compress. Both forms give the same value. RocketMQ: RegisterBrokerBody,
-TopicConfig.decode.
+Both forms give the same value. RocketMQ: RegisterBrokerBody, TopicConfig.decode.
 """
 
 from __future__ import annotations
@@ -81,6 +79,7 @@ def decode_registration(source: BodyInput) -> Body:
     expected = source.ext_fields.get("bodyCrc32", "0")
     if expected not in ("0", str(zlib.crc32(body) & CRC_MASK)):
         notes = ("bodyCrc32 does not fit the body",)
+    # The header does not tell: 5.x brokers set `compressed=false` even when they compress.
     compressed = body[0] == _ZLIB_FIRST_BYTE
     decoded = _decode_compressed(body) if compressed else decode_json_body(source)
     if notes:
@@ -135,7 +134,7 @@ def decode_topic_config(text: str) -> dict[str, object] | None:
     config: dict[str, object] = {"topicName": parts[0]}
     for name, number in zip(_TOPIC_FIELDS, parts[1:4], strict=True):
         value = integer_of(number)
-        if value is None or len(number) > 11:
+        if value is None or len(number) > 11:  # a Java int has at most 10 digits and a sign
             return None
         config[name] = value
     config["topicFilterType"] = parts[4]

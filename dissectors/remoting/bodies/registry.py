@@ -164,6 +164,7 @@ def decode_body(
         decoded = decoder(source)
     except Exception as error:  # the last line of defence: one body never ends a run
         return Body(RAW, problem=undecoded(error))
+    # The body of an error response may be that of its operation, or anything else.
     if response and response_code not in SUCCESSES and decoded.problem is not None:
         return decode_unknown(body, f"a body on a response with code {response_code}")
     return decoded

@@ -148,7 +148,7 @@ def unwrap_inner_batch(
     if not batch.items:
         return [message]
     sys_flag = message.sys_flag
-    if message.compression is not None:
+    if message.compression is not None:  # the batch was compressed, not its items
         sys_flag &= ~COMPRESSION_BITS
     return [
         replace(

@@ -146,8 +146,9 @@ class StoredMessage(msgspec.Struct, frozen=True, eq=False, gc=False):
         sys_flag = self.sys_flag & ~HOST_BITS
         sys_flag |= SysFlag.BORNHOST_V6 if "[" in self.born_host else 0
         sys_flag |= SysFlag.STOREHOST_V6 if "[" in self.store_host else 0
-        long_topic = len(self.topic.encode()) > V1_TOPIC_LIMIT
+        long_topic = len(self.topic.encode()) > V1_TOPIC_LIMIT  # as a broker decides it
         properties = dict(self.properties)
+        # The CRC of a record covers everything before its entry, which is therefore the last one.
         if properties.pop(CRC_PROPERTY, None) is not None:
             properties[CRC_PROPERTY] = "0" * CRC_DIGITS
         message = replace(

@@ -135,7 +135,7 @@ def _send_facts(code: int, request: dict[str, str], response_code: int) -> list[
 
 
 def _reply_facts(properties: str | None) -> list[str]:
-    if not properties or CORRELATION_ID not in properties:
+    if not properties or CORRELATION_ID not in properties:  # nearly all sends
         return []
     values = decode_properties(properties)
     return present_facts((CORRELATION, values.get(CORRELATION_ID)), (TTL_MS, values.get("TTL")))
@@ -145,6 +145,7 @@ def _pull_facts(request: dict[str, str], response: dict[str, str] | None) -> lis
     begin = request.get("queueOffset")
     if response is None:
         suspends = number_or_zero(request.get("sysFlag", "")) & _SUSPENDS
+        # A pull that a broker may hold is not late before this time.
         held = request.get("suspendTimeoutMillis") if suspends else "0"
         return pull_facts(begin, None, None, None, None) + present_facts((SUSPEND_MS, held))
     get = response.get

@@ -66,7 +66,7 @@ TTL_MS: Final = "ttl_ms"
 SERVER_VERSION: Final = "server_version"
 FAULT: Final = "fault"
 
-# NAME: value <- source
+# NAME: value <- source; the table of docs/decoded-log.md
 _TABLE: Final = """
 consumer: `TYPE MODEL GROUP` of a consumer group <- heartbeat: body
 producer: a producer group <- heartbeat: body

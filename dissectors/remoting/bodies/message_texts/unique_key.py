@@ -61,7 +61,7 @@ def put_unique_key(out: BytesWriter, data: bytes, at: i64, end: i64, near_ms: i6
         return False
     clock: i64 = clock_of(number >> 16, near_ms)
     minutes: i64 = zone_minutes(clock - near_ms)
-    if minutes == NO_ZONE:
+    if minutes == NO_ZONE:  # the id is old, or a clock is wrong: its time is taken as UTC
         minutes = 0
     out.write(start)
     put_integer(out, clock - minutes * _MINUTE)
