@@ -24,7 +24,8 @@ from dissectors.remoting.codes import (
     ResponseCode,
     SerializeType,
 )
-from dissectors.remoting.headers import HEADERS, FieldType, HeaderField
+from dissectors.remoting.header_tables.field import FieldType, HeaderField
+from dissectors.remoting.headers import HEADERS
 from dissectors.remoting.messages.properties import PROPERTIES
 from dissectors.remoting.operation_tables.operations import Operation
 from dissectors.remoting.topic_names import NOT_FOR_SENDS, SYSTEM_TOPICS

@@ -210,7 +210,7 @@ class Direction:
     def earliest_held(self) -> i64:
         """Id of the earliest packet held behind a hole or in a partial frame; -1: none."""
         waits: i64 = self.reassembler.earliest_held if self.reassembler.waiting else -1
-        return _earlier(waits, self.decoder.earliest_sought)
+        return _earlier(waits, self.decoder.search.earliest_held)
 
 
 class ConversationState:
@@ -240,7 +240,7 @@ class ConversationState:
 
     def start(self, direction: Direction) -> None:
         """Handle the SYN of a direction: for RocketMQ, its first byte begins a frame."""
-        direction.decoder.started = True
+        direction.decoder.search.started = True
 
     def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
         """Append the PDUs that these pieces complete."""

@@ -221,7 +221,7 @@ class Undecided(ConversationState):
                 return
 
     def _decide(self, direction: Direction) -> None:
-        searched: i64 = direction.decoder.searched
+        searched: i64 = direction.decoder.search.searched
         limit: i64 = DETECT_LIMIT
         if direction.reassembler.isn >= 0 and direction.reassembler.gaps == 0:
             limit = DETECT_LIMIT_FROM_START
@@ -249,7 +249,7 @@ class RocketMq(ConversationState):
 
     def start(self, direction: Direction) -> None:
         """Handle the SYN of a direction."""
-        direction.decoder.started = True
+        direction.decoder.search.started = True
         if self._is_announced:
             direction.decoder.synchronized = True
 

@@ -61,7 +61,7 @@ class Announced(ConversationState):
 
     def start(self, direction: Direction) -> None:
         """Handle the SYN of a direction: its first byte begins a frame, or TLS."""
-        direction.decoder.started = True
+        direction.decoder.search.started = True
         direction.decoder.synchronized = True
 
     def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:

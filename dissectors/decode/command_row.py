@@ -77,7 +77,7 @@ def name_of(seen: CommandSeen) -> str:
     if isinstance(command, CallCommand):
         return command.name
     if not command.flag & RESPONSE_FLAG:
-        return request_name(command.code, command.version)
+        return request_name(command.code)
     request_code = seen.request.command.code if seen.request is not None else None
     return response_name(command.code, request_code, command.version)
 
@@ -89,7 +89,7 @@ def request_name_of(seen: CommandSeen) -> str | None:
     request = seen.request.command
     if isinstance(request, CallCommand):
         return request.name
-    return request_name(request.code, request.version)
+    return request_name(request.code)
 
 
 def header_of(seen: CommandSeen) -> TypedHeader:
@@ -101,7 +101,7 @@ def shown_header_of(seen: CommandSeen) -> ShownHeader:
     """Return the typed ext fields and their display form, with credentials masked."""
     command = seen.pdu.command
     response = command.flag & RESPONSE_FLAG != 0
-    return shown_header(operation_code_of(seen), response, command.ext_fields, command.version)
+    return shown_header(operation_code_of(seen), response, command.ext_fields)
 
 
 def shown_ext_fields(ext_fields: Mapping[str, str]) -> dict[str, str]:
@@ -130,7 +130,6 @@ def body_of(
         command.code,
         raw,
         command.ext_fields,
-        command.version,
         budget,
         None if response else fields,
     )
@@ -146,7 +145,7 @@ def shown_body(body: Body, raw: bytes, limit: int) -> dict[str, object] | None:
         return None
     # Messages are not shown here, so secrets inside them are not either.
     clean = bool(body.messages) or has_no_secret(raw)
-    shown = body_value(body, secrets=clean, messages=False)
+    shown = body_value(body, secrets=clean)
     if body.kind == RAW:
         shown |= shown_bytes(raw, limit)
         if shown["bodyForm"] == "text":  # an undecodable body may still contain secrets
@@ -226,7 +225,7 @@ def findings_of(seen: CommandSeen, header: TypedHeader, body: Body) -> list[Find
         findings.append(_finding(pdu, FindingKind.BAD_FIELD, problem))
     if body.problem is not None and not pdu.missing:
         response = pdu.command.is_response
-        known = body_form(operation_code_of(seen), response, pdu.command.version) is not None
+        known = body_form(operation_code_of(seen), response) is not None
         is_reported = any(info.kind is FindingKind.BAD_BODY for info in findings)
         if known and not is_reported:
             findings.append(_finding(pdu, FindingKind.BAD_BODY, body.problem))
@@ -325,7 +324,7 @@ def _written_messages(
         return None
     command = pdu.command
     response = command.flag & RESPONSE_FLAG != 0
-    form = body_form(operation_code_of(seen), response, command.version)
+    form = body_form(operation_code_of(seen), response)
     if form is None:
         return None
     text: bytes | None = None

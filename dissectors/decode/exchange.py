@@ -276,7 +276,7 @@ def names_of(exchange: Exchange) -> tuple[str | None, str | None]:
             code = request.head.code
             first = REQUEST_NAMES.get(code)
             if first is None:
-                first = request_name(code, int(request.head.version))
+                first = request_name(code)
     if response is not None:
         code = response.head.code
         command = response.command if response.head.is_call else None

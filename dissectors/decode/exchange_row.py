@@ -243,7 +243,7 @@ class ExchangeWriter:
         if 0 <= code < _SMALL_CODES:
             part = self._codes[code]
         if part is None:
-            name = request_name(int(code), int(head.version))
+            name = request_name(int(code))
             part = self._sink.part("request_code", [int(code), name])
             if 0 <= code < _SMALL_CODES:
                 self._codes[code] = part

@@ -306,9 +306,7 @@ class MessageWriter:
         sink.number("place", 0)
         names = self._names.get(request_head.code) if event == STORED else None
         if names is None:
-            names = sink.part(
-                "event", [event, request_name(request_head.code, int(request_head.version))]
-            )
+            names = sink.part("event", [event, request_name(request_head.code)])
             if event == STORED and len(self._names) < _MOST_NAMES:
                 self._names[request_head.code] = names
         sink.shared(names)

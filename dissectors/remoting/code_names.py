@@ -1,8 +1,7 @@
 """Names and descriptions of the codes in commands.
 
 Rules: an unknown number has a name, `UNKNOWN(9999)`, and nothing raises. The name functions run
-once per command, so each is a dict lookup. `version` is the sender's MQVersion ordinal; it matters
-only for numbers that changed their meaning.
+once per command, so each is a dict lookup.
 """
 
 from __future__ import annotations
@@ -44,18 +43,15 @@ def _unknown(code: int) -> str:
     return f"UNKNOWN({code})"
 
 
-def request_name(code: int, version: int | None = None) -> str:  # noqa: ARG001
-    """Return the constant name of a request code, or a former one if the number is unused today.
-
-    No release has reassigned the number of a removed request, so `version` (MQVersion ordinal of
-    the client) has no effect yet; callers pass it because responses need it.
-    """
+def request_name(code: int) -> str:
+    """Return the constant name of a request code, or a former one if the number is unused today."""
+    # No release has reassigned the number of a removed request, so the version does not matter.
     name = REQUEST_NAMES.get(code)
     return name if name is not None else _unknown(code)
 
 
 def response_name(code: int, request_code: int | None = None, version: int | None = None) -> str:
-    """Return the constant of a response to `request_code`; `version` is an ordinal.
+    """Return the constant of a response to `request_code`; `version` is the sender's MQVersion.
 
     209..211 are access control failures in responses to 50..54, 2010..2012 have older meanings from
     5.0.0 to 5.1.0, and DLedger uses 200 for success.
@@ -125,8 +121,8 @@ OPERATIONS: dict[int, Operation] = {
 """Request code → its headers, bodies, direction and mode."""
 
 
-def operation_of(code: int, version: int | None = None) -> Operation | None:  # noqa: ARG001
-    """Return the operation of a request code, or None; `version` as in `request_name`."""
+def operation_of(code: int) -> Operation | None:
+    """Return the operation of a request code, or None."""
     return OPERATIONS.get(code)
 
 

@@ -1,9 +1,8 @@
 """Codes of requests, responses, languages, and serialization types.
 
-Only tables; `code_names` has their meanings. A new code is one line in its enum, and a row in
-`header_tables` for its headers and bodies. RocketMQ: RequestCode, ResponseCode,
-RemotingSysResponseCode, LanguageCode, SerializeType, and DLedgerRequestCode of
-openmessaging/dledger.
+Only tables; `code_names` has their meanings, `operation_tables` headers and bodies. RocketMQ:
+RequestCode, ResponseCode, RemotingSysResponseCode, LanguageCode, SerializeType, and
+DLedgerRequestCode of openmessaging/dledger.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Meanings of numbers in header fields: flag bits, permissions, levels, times, special values.
 
-Rules: a describer accepts any int and never raises; undefined bits and values are shown as numbers.
-`MEANINGS` maps header fields to describers, so a tree can show `sysFlag: 6 (SUSPEND
-SUBSCRIPTION)`; fields without an entry need no description. RocketMQ: MessageSysFlag, PullSysFlag,
-TopicSysFlag, PermName, MessageType, ForbiddenType, RequestSource, ConsumeInitMode,
-MessageStoreConfig.messageDelayLevel.
+A describer accepts any int and never raises; undefined bits and values are shown as numbers.
+RocketMQ: MessageSysFlag, PullSysFlag, TopicSysFlag, PermName, MessageType, ForbiddenType,
+RequestSource, ConsumeInitMode, MessageStoreConfig.messageDelayLevel.
 """
 
 from __future__ import annotations
@@ -79,7 +77,7 @@ _LAST_TIME_MS: Final = 253402300799999  # the end of year 9999, the last one of 
 
 def _bits_of(value: int, names: dict[int, str]) -> list[str]:
     set_names = [name for bit, name in names.items() if value & bit]
-    rest = value & 0xFFFFFFFF & ~sum(names)
+    rest = value & 0xFFFFFFFF & ~sum(names)  # Java ints are signed: -1 has all bits
     return [*set_names, f"{rest:#x}"] if rest else set_names
 
 
@@ -109,11 +107,6 @@ def describe_perm(value: int) -> str:
     text = "".join(letter if value & bit else "-" for bit, letter in _PERM_LETTERS)
     rest = value & 0xFFFFFFFF & ~0xF
     return text + (" PRIORITY" if value & _PERM_PRIORITY else "") + (f" {rest:#x}" if rest else "")
-
-
-def describe_transaction(value: int) -> str | None:
-    """Return the name of a commitOrRollback: COMMIT, ROLLBACK, NOT_TYPE (open) or PREPARED."""
-    return TRANSACTION_TYPES.get(value)
 
 
 def delay_of(level: int) -> str | None:
@@ -164,26 +157,22 @@ def _joined(describe: Callable[[int], list[str]]) -> Describer:
     return lru_cache(maxsize=1024)(lambda value: "|".join(describe(value)) or None)
 
 
-def _one_of(names: dict[int, str]) -> Describer:
-    return names.get
-
-
-_ANY_QUEUE: Final = _one_of({-1: "any queue"})
+_ANY_QUEUE: Final[Describer] = {-1: "any queue"}.get
 _UNIT: Final = _joined(describe_unit_sys_flag)
 _MESSAGE: Final = _joined(describe_sys_flag)
 
 # Fields with the same meaning in every header.
 _EVERYWHERE: Final[dict[str, Describer]] = {
     "perm": describe_perm,
-    "readAheadMode": _one_of({0: "MADV_NORMAL", 1: "MADV_RANDOM"}),
-    "commitOrRollback": describe_transaction,
+    "readAheadMode": {0: "MADV_NORMAL", 1: "MADV_RANDOM"}.get,
+    "commitOrRollback": TRANSACTION_TYPES.get,
     "topicSysFlag": _UNIT,
     "groupSysFlag": _UNIT,
     "suggestWhichBrokerId": describe_broker_id,
-    "forbiddenType": _one_of(FORBIDDEN_TYPES),
-    "requestSource": _one_of(REQUEST_SOURCES),
-    "initMode": _one_of(INIT_MODES),
-    "reviveQid": _one_of({_ORDERED_REVIVE_QUEUE: "ordered consumption"}),
+    "forbiddenType": FORBIDDEN_TYPES.get,
+    "requestSource": REQUEST_SOURCES.get,
+    "initMode": INIT_MODES.get,
+    "reviveQid": {_ORDERED_REVIVE_QUEUE: "ordered consumption"}.get,
     **dict.fromkeys(
         (
             "beginTimestamp",

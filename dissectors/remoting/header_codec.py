@@ -1,15 +1,12 @@
 """Decode and encode headers in both serializations: JSON and ROCKETMQ (binary).
 
-`decode_header` returns None for invalid headers and never raises. JSON headers that differ from
-Java's (numbers in quotes, names in another case) are read by `odd_header`, like Java does. Of
-duplicate keys the last one counts. The binary form cuts codes to 16 bits; decoding restores the
-real request code.
-
-RocketMQ: RemotingCommand.headerDecode, RemotingSerializable, RocketMQSerializable.
+Decoding never raises. Of duplicate keys the last one counts. RocketMQ:
+RemotingCommand.headerDecode, RemotingSerializable, RocketMQSerializable.
 """
 
 from __future__ import annotations
 
+import struct
 from typing import Final
 
 import msgspec
@@ -31,12 +28,15 @@ MIN_BINARY_HEADER: Final = 21
 _json_decoder: Final = msgspec.json.Decoder(RemotingCommand)
 _certain_decoder: Final = msgspec.json.Decoder(CertainHeader)
 _json_encoder: Final = msgspec.json.Encoder()
+_BINARY_FIXED: Final = struct.Struct(">HBHIII")
+"""code, language, version, opaque, flag, length of the remark"""
 
 
 def decode_header(serialize_type: i64, header: bytes) -> RemotingCommand | None:
     """Decode a header, or return None if it is invalid."""
     command = decode_usual_header(serialize_type, header)
     if command is None and serialize_type != BINARY_TYPE:
+        # Numbers in quotes or names in another case, for example: Java accepts them.
         odd = odd_header_of(header)
         if odd is not None:
             return odd.command
@@ -46,13 +46,13 @@ def decode_header(serialize_type: i64, header: bytes) -> RemotingCommand | None:
 def decode_usual_header(serialize_type: i64, header: bytes) -> RemotingCommand | None:
     """Decode a header as Java writes it, or return None for others, which may be odd."""
     if serialize_type == BINARY_TYPE:
-        return _decode_binary(header)
+        return _decode_binary(header, False)
     command = read_json(_json_decoder, header)
     if command is None:
         return None
     if command.language and not is_language(command.language):
         return None
-    if command.serialize_type is not JSON:
+    if command.serialize_type is not JSON:  # what the header says does not matter
         command.serialize_type = JSON
     return command
 
@@ -68,7 +68,7 @@ def first_code_of(header: bytes) -> i64:
         byte: i64 = (word >> shift) & 0xFF
         if byte == 0x2C and shift < 56:
             return code
-        if byte < 0x30 or byte > 0x39 or (shift < 56 and code == 0):
+        if byte < 0x30 or byte > 0x39 or (shift < 56 and code == 0):  # no digit; a leading zero
             return -1
         code = code * 10 + byte - 0x30
         shift -= 8
@@ -81,44 +81,16 @@ def is_header(serialize_type: i64, header: bytes, tolerant: bool = False) -> boo
     `tolerant`: also accept JSON that only Java's reader accepts.
     """
     if serialize_type == BINARY_TYPE:
-        return _is_binary(header)
-    if not tolerant and not header.endswith(b"}"):
+        command = _decode_binary(header, True)
+    elif tolerant or (header.endswith(b"}") and read_json(_certain_decoder, header) is not None):
+        command = decode_header(serialize_type, header)
+    else:
         return False
-    if not tolerant and read_json(_certain_decoder, header) is None:
-        return False
-    command = decode_header(serialize_type, header)
-    if command is None:
-        return False
-    return 0 <= command.flag <= 3
+    return command is not None and 0 <= command.flag <= 3
 
 
-def _is_binary(header: bytes) -> bool:
-    """Return whether the lengths of a binary header add up, without decoding it."""
-    size: i64 = len(header)
-    if size < MIN_BINARY_HEADER or not 0 <= read_i32_be(header, 9) <= 3:
-        return False
-    remark_length: i64 = i64(read_i32_be(header, 13))
-    if remark_length < 0 or remark_length > size - MIN_BINARY_HEADER:
-        return False
-    at: i64 = 17 + remark_length
-    if i64(read_i32_be(header, at)) != size - at - 4:
-        return False
-    at += 4
-    while at < size:
-        if size - at < 6:
-            return False
-        key_length: i64 = i64(read_i16_be(header, at))
-        at += 2 + key_length
-        if key_length < 0 or at + 4 > size:
-            return False
-        value_length: i64 = i64(read_i32_be(header, at))
-        at += 4 + value_length
-        if value_length < 0 or at > size:
-            return False
-    return True
-
-
-def _decode_binary(header: bytes) -> RemotingCommand | None:
+def _decode_binary(header: bytes, exact: bool) -> RemotingCommand | None:
+    """Decode a binary header; `exact`: bytes after its ext fields make it invalid."""
     size: i64 = len(header)
     if size < MIN_BINARY_HEADER:
         return None
@@ -129,14 +101,14 @@ def _decode_binary(header: bytes) -> RemotingCommand | None:
     at: i64 = 17 + remark_length
     ext_length: i64 = i64(read_i32_be(header, at))
     at += 4
-    if ext_length < 0 or ext_length > size - at:
+    if ext_length < 0 or ext_length > size - at or (exact and ext_length < size - at):
         return None
     fields: dict[str, str] = {}
     if ext_length and not _decode_ext_fields(header, at, at + ext_length, fields):
         return None
     wire: i64 = i64(read_i16_be(header, 0))
     code: i64 = wire
-    if flag & RESPONSE_FLAG == 0:
+    if flag & RESPONSE_FLAG == 0:  # request codes above 32767 are cut to 16 bits
         code = wide_request_code(int(wire))
     return RemotingCommand(
         int(code),
@@ -204,16 +176,12 @@ def _encode_binary(command: RemotingCommand) -> bytes:
         fields += len(key).to_bytes(2, "big") + key + len(content).to_bytes(4, "big") + content
     remark = (command.remark or "").encode("utf-8", "surrogatepass")
     language = language_code(command.language)
-    return b"".join(
-        (
-            (command.code & 0xFFFF).to_bytes(2, "big"),
-            (language if language is not None else 0).to_bytes(1, "big"),
-            (command.version & 0xFFFF).to_bytes(2, "big"),
-            (command.opaque & 0xFFFFFFFF).to_bytes(4, "big"),
-            (command.flag & 0xFFFFFFFF).to_bytes(4, "big"),
-            len(remark).to_bytes(4, "big"),
-            remark,
-            len(fields).to_bytes(4, "big"),
-            bytes(fields),
-        )
+    fixed = _BINARY_FIXED.pack(
+        command.code & 0xFFFF,
+        language if language is not None else 0,
+        command.version & 0xFFFF,
+        command.opaque & 0xFFFFFFFF,
+        command.flag & 0xFFFFFFFF,
+        len(remark),
     )
+    return fixed + remark + len(fields).to_bytes(4, "big") + bytes(fields)

@@ -1,11 +1,8 @@
 """Typed ext fields: the Java class of a command's fields, and their values.
 
-Rules: the tables in `header_tables` are the union of 4.0 to 5.5, so fields of any release are
-typed; unknown ones (hooks, additions of other clients) stay text under their own names. Peers' data
-never raises: an invalid value stays text and is named in `problems`, because RocketMQ itself
-continues with such a header. The letters of SendMessageRequestHeaderV2 become long names here and
-letters again when encoded. RocketMQ: RemotingCommand.decodeCommandCustomHeader,
-makeCustomHeaderToNet, CommandCustomHeader.
+The tables are the union of 4.0 to 5.5; unknown fields (of hooks, of other clients) stay text under
+their own names. Letters of SendMessageRequestHeaderV2 become long names. RocketMQ:
+RemotingCommand.decodeCommandCustomHeader, makeCustomHeaderToNet, CommandCustomHeader.
 """
 
 from __future__ import annotations
@@ -21,77 +18,38 @@ from .header_tables.classes import CLASSLESS, HEADER_CLASSES
 from .header_tables.field import FieldType, HeaderField
 
 
-def _read_int32(text: str) -> int:
+def _int32_of(text: str) -> int | None:
     number = integer_of(text)
-    if number is None or not -0x80000000 <= number <= 0x7FFFFFFF:
-        raise ValueError(text)
-    return number
-
-
-def _read_int64(text: str) -> int:
-    number = integer_of(text)
-    if number is None:
-        raise ValueError(text)
-    return number
+    return number if number is not None and -0x80000000 <= number <= 0x7FFFFFFF else None
 
 
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
-def _read_boolean(text: str) -> bool:
+def _boolean_of(text: str) -> bool | None:
     # Java reads every other text as false; showing it unchanged is more informative.
     value = _BOOLEANS.get(text)
-    if value is None:
-        value = _BOOLEANS.get(text.lower())
-        if value is None:
-            raise ValueError(text)
-    return value
+    return value if value is not None else _BOOLEANS.get(text.lower())
 
 
-def _read_double(text: str) -> float:
-    number = real_of(text)
-    if number is None:
-        raise ValueError(text)
-    return number
-
-
-def _read_boundary(text: str) -> str:
+def _boundary_of(text: str) -> str | None:
     upper = text.upper()
-    if upper not in ("LOWER", "UPPER"):  # Java reads it as LOWER
-        raise ValueError(text)
-    return upper
+    return upper if upper in ("LOWER", "UPPER") else None  # Java reads any other as LOWER
 
 
 Reader = Callable[[str], object]
-"""Text → value; raises ValueError for an invalid text."""
+"""Text → value, or None for an invalid text."""
 
-READERS: Final[dict[FieldType, Reader | None]] = {
+_READERS: Final[dict[FieldType, Reader | None]] = {
     FieldType.STRING: None,
-    FieldType.INT: _read_int32,
-    FieldType.LONG: _read_int64,
-    FieldType.BOOLEAN: _read_boolean,
-    FieldType.DOUBLE: _read_double,
-    FieldType.BOUNDARY: _read_boundary,
+    FieldType.INT: _int32_of,
+    FieldType.LONG: integer_of,
+    FieldType.BOOLEAN: _boolean_of,
+    FieldType.DOUBLE: real_of,
+    FieldType.BOUNDARY: _boundary_of,
 }
 """Type → its reader; None: the text itself."""
 
-
-__all__ = [
-    "HEADERS",
-    "HOOK_FIELDS",
-    "SECRET_FIELDS",
-    "SECRET_WORDS",
-    "FieldType",
-    "HeaderField",
-    "ShownHeader",
-    "TypedHeader",
-    "encode_ext_fields",
-    "header_fields",
-    "header_name",
-    "mask_secret",
-    "shown_header",
-    "typed_header",
-]
 
 HEADERS: Final = HEADER_CLASSES
 """Java class → its fields in the order of the class, inherited ones last."""
@@ -183,7 +141,7 @@ class _Plan(NamedTuple):
     """A name is that of a secret."""
 
 
-_PlanKey = tuple[int, bool, int | None, tuple[str, ...]]
+_PlanKey = tuple[int, bool, tuple[str, ...]]
 _plans: Final[dict[_PlanKey, _Plan]] = {}
 
 
@@ -210,7 +168,7 @@ def _layout_of(fields: tuple[HeaderField, ...]) -> _Layout:
         _Step(
             field.name,
             field.wire,
-            READERS[field.type],
+            _READERS[field.type],
             field.required and not field.since and not field.until,
         )
         for field in fields
@@ -232,9 +190,9 @@ def header_fields(name: str) -> tuple[HeaderField, ...]:
     return HEADERS.get(name, ())
 
 
-def header_name(request_code: int, response: bool, version: int | None = None) -> str | None:
+def header_name(request_code: int, response: bool) -> str | None:
     """Return the Java class of the ext fields of a request, or of its response."""
-    operation = operation_of(request_code, version)
+    operation = operation_of(request_code)
     if operation is None:
         return None
     return operation.response_header if response else operation.request_header
@@ -246,28 +204,18 @@ def _layout(name: str | None, request_code: int, response: bool) -> _Layout:
     return _LAYOUTS.get(name, _NO_LAYOUT)
 
 
-def typed_header(
-    request_code: int,
-    response: bool,
-    ext_fields: Mapping[str, str],
-    version: int | None = None,
-) -> TypedHeader:
+def typed_header(request_code: int, response: bool, ext_fields: Mapping[str, str]) -> TypedHeader:
     """Type the ext fields of a request with this code, or of its response; never raises.
 
-    `version` is the sender's MQVersion ordinal. A response without any required field counts as one
-    without a header, such as an error response, and not as invalid.
+    A response without any required field counts as one without a header, such as an error response,
+    and not as invalid.
     """
-    return _read(_plan_of(request_code, response, ext_fields, version), ext_fields)
+    return _read(_plan_of(request_code, response, ext_fields), ext_fields)
 
 
-def shown_header(
-    request_code: int,
-    response: bool,
-    ext_fields: Mapping[str, str],
-    version: int | None = None,
-) -> ShownHeader:
+def shown_header(request_code: int, response: bool, ext_fields: Mapping[str, str]) -> ShownHeader:
     """Return the typed ext fields, and their form for output; arguments of `typed_header`."""
-    plan = _plan_of(request_code, response, ext_fields, version)
+    plan = _plan_of(request_code, response, ext_fields)
     typed = _read(plan, ext_fields)
     if not plan.secret:
         as_sent = ext_fields if isinstance(ext_fields, dict) else dict(ext_fields)
@@ -290,24 +238,25 @@ def _read(plan: _Plan, ext_fields: Mapping[str, Any]) -> TypedHeader:
             fields[field] = text
             continue
         try:
-            fields[field] = read(text)
-        except (ValueError, AttributeError, TypeError):  # not a str: an error of a header decoder
-            fields[field] = text
+            value = read(text)
+        except (AttributeError, TypeError):  # not a str: an error of a header decoder
+            value = None
+        if value is None:
+            value = text  # RocketMQ itself continues with such a header
             problems.append(f"{field} does not parse: {str(text)[:40]!r}")
+        fields[field] = value
     if not problems:
         return TypedHeader(plan.name, fields, plan.problems)
     return TypedHeader(plan.name, fields, (*problems, *plan.problems))
 
 
-def _plan_of(
-    request_code: int, response: bool, ext_fields: Mapping[str, str], version: int | None
-) -> _Plan:
+def _plan_of(request_code: int, response: bool, ext_fields: Mapping[str, str]) -> _Plan:
     """Return the cached plan for these ext fields."""
     wires = tuple(ext_fields)
-    key = (request_code, response, version, wires)
+    key = (request_code, response, wires)
     plan = _plans.get(key)
     if plan is None:
-        plan = _new_plan(request_code, response, wires, version)
+        plan = _new_plan(request_code, response, wires)
         # Names come from peers: long ones are not worth caching.
         if len(wires) <= _LARGEST_PLAN and sum(map(len, wires)) <= _LONGEST_NAMES:
             if len(_plans) >= _MOST_PLANS:
@@ -316,10 +265,8 @@ def _plan_of(
     return plan
 
 
-def _new_plan(
-    request_code: int, response: bool, wires: tuple[str, ...], version: int | None
-) -> _Plan:
-    name = header_name(request_code, response, version)
+def _new_plan(request_code: int, response: bool, wires: tuple[str, ...]) -> _Plan:
+    name = header_name(request_code, response)
     layout = _layout(name, request_code, response)
     there = set(wires)
     reads: list[_FieldRead] = [
@@ -327,6 +274,7 @@ def _new_plan(
     ]
     missing = [s.name for s in layout.steps if s.expected and s.wire not in there]
     problems: list[str] = []
+    # An error response has no header at all.
     if missing and not (response and len(missing) == layout.expected):
         problems += [f"{field} is missing" for field in missing]
     fields = {field for field, _, _ in reads}
@@ -343,17 +291,14 @@ def _new_plan(
 
 
 def encode_ext_fields(
-    request_code: int,
-    response: bool,
-    fields: Mapping[str, object],
-    version: int | None = None,
+    request_code: int, response: bool, fields: Mapping[str, object]
 ) -> dict[str, str]:
     """Encode values by long name as ext fields: the reverse of `typed_header`.
 
     Class fields come first, in class order, then all others under their own names; None is omitted,
     as Java omits null.
     """
-    name = header_name(request_code, response, version)
+    name = header_name(request_code, response)
     steps = _layout(name, request_code, response).steps
     encoded = {step.wire: _text_of(fields[step.name]) for step in steps if step.name in fields}
     own = {step.name for step in steps}

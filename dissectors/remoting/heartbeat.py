@@ -56,13 +56,11 @@ _text_decoder: Final = msgspec.json.Decoder(str)
 
 def groups_of(body: bytes) -> Groups:
     """Return the groups in the body of a heartbeat; never raises."""
-    # Few brackets cannot nest deeply: the typed decoder skips unneeded members.
-    if body.count(b"{") + body.count(b"[") <= DEPTH_LIMIT:
-        heartbeat = read_json(_decoder, body)
-        if heartbeat is not None:
-            consumers = {member.groupName for member in heartbeat.consumerDataSet}
-            producers = {member.groupName for member in heartbeat.producerDataSet}
-            return Groups(_joined(consumers, producers))
+    heartbeat = _heartbeat_of(body)
+    if heartbeat is not None:
+        consumers = {member.groupName for member in heartbeat.consumerDataSet}
+        producers = {member.groupName for member in heartbeat.producerDataSet}
+        return Groups(_joined(consumers, producers))
     result = decode_json(body)
     if not isinstance(result.value, dict):
         return Groups(None, result.problem or "no heartbeat but a single value")
@@ -75,13 +73,20 @@ def groups_of(body: bytes) -> Groups:
 
 def client_id_of(body: bytes) -> str | None:
     """Return the client ID in the body of a heartbeat, or None; never raises."""
-    if body.count(b"{") + body.count(b"[") <= DEPTH_LIMIT:
-        heartbeat = read_json(_decoder, body)
-        if heartbeat is not None:
-            return read_json(_text_decoder, bytes(heartbeat.clientID))
+    heartbeat = _heartbeat_of(body)
+    if heartbeat is not None:
+        return read_json(_text_decoder, bytes(heartbeat.clientID))
     value = decode_json(body).value
     name = value.get("clientID") if isinstance(value, dict) else None
     return name if isinstance(name, str) else None
+
+
+def _heartbeat_of(body: bytes) -> _Heartbeat | None:
+    """Return a heartbeat as Java writes it, or None for others."""
+    # Few brackets cannot nest deeply; the depth of members that are skipped is not checked.
+    if body.count(b"{") + body.count(b"[") > DEPTH_LIMIT:
+        return None
+    return read_json(_decoder, body)
 
 
 def _names_in(members: object) -> set[str]:

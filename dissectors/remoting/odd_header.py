@@ -1,10 +1,8 @@
 """Read headers that differ from Java's, like the two JSON libraries of RocketMQ.
 
 RocketMQ through 5.3 uses fastjson 1, later releases fastjson2. A header that either accepts is
-accepted; if both do, fastjson 1 counts, because it finds members whose names are spelled
-differently. The result of the other one is a note for a finding. Order of members, and comments,
-make no difference here. RocketMQ: RemotingCommand.headerDecode; fastjson's JavaBeanDeserializer and
-TypeUtils, fastjson2's ObjectReaderBean and JSONReaderUTF8.
+accepted; how they differ is a note for a finding. RocketMQ: RemotingCommand.headerDecode;
+fastjson's JavaBeanDeserializer and TypeUtils, fastjson2's ObjectReaderBean and JSONReaderUTF8.
 """
 
 from __future__ import annotations
@@ -99,6 +97,7 @@ def _odd_header_of(header: bytes) -> OddHeader | None:
     if old.command is None and new.command is None:
         return None
     notes = _notes_of(old, new)
+    # If both accept it, fastjson 1 counts: it also finds names that are spelled differently.
     command = old.command or new.command
     assert command is not None
     if old.command is not None and new.command is not None and not old.language:
@@ -232,10 +231,11 @@ def _parsed_digits(text: str) -> int | None:
     if "." in whole:
         head, _, zeros = whole.partition(".")
         whole = whole if zeros.strip("0") else head
-    digits = whole.removeprefix("+") if whole[:2] != "+-" else whole
+    digits = whole.removeprefix("+") if whole[:2] != "+-" else whole  # Java takes one sign only
     if not digits.isascii() and digits.removeprefix("-").isdecimal():
         digits = "".join(c if c == "-" else str(_digit(c)) for c in digits)
     sign, digits = digits[: digits.startswith("-")], digits.removeprefix("-")
+    # Without leading zeros, which count for the longest number that `integer_of` accepts.
     return integer_of(sign + (digits.lstrip("0") or digits[-1:]))
 
 

@@ -1,9 +1,7 @@
 """Bodies that rows of exchanges need; all others are skipped.
 
 Batch sends and responses with messages are counted, heartbeats name groups, routes and cluster
-descriptions name brokers; some bodies give facts (`row_facts`). RocketMQ:
-SendMessageRequestHeader.batch, HeartbeatData, PullMessageResponseHeader, PopMessageResponseHeader,
-QueryMessageResponseHeader, TopicRouteData, ClusterInfo.
+descriptions name brokers; some bodies give facts (`row_facts`).
 """
 
 from __future__ import annotations

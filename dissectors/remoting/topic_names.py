@@ -1,7 +1,5 @@
 """Topic names with a meaning to RocketMQ: system topics, retries, dead letters, replies.
 
-Rules: Java's system topics (`is_system_topic`) are a subset of the topics that no application sends
-to (`is_internal_topic`): later brokers and proxies created topics without adding them to that list.
 RocketMQ: TopicValidator, MixAll, TraceConstants, LiteUtil, PopAckConstants, TimerMessageStore,
 HeartbeatSyncer.
 """
@@ -91,6 +89,7 @@ def is_system_topic(topic: str) -> bool:
 
 def is_internal_topic(topic: str) -> bool:
     """Return whether only RocketMQ itself uses a topic; false for retries and replies."""
+    # More than Java's list: later brokers and proxies created topics without adding them to it.
     return (
         topic in SYSTEM_TOPICS or topic == PROXY_HEARTBEATS or topic.startswith(_INTERNAL_PREFIXES)
     )
@@ -137,6 +136,7 @@ def original_topic_of_name(topic: str | None, group: str | None = None) -> str |
     if not topic.startswith(RETRY_PREFIX):
         return None
     rest = topic[len(RETRY_PREFIX) :]
+    # POP joins group and topic with `_`, which both may contain, or in newer brokers with `+`.
     if group and rest.startswith(group) and rest[len(group) : len(group) + 1] in ("_", "+"):
         return rest[len(group) + 1 :] or None
     return rest.partition("+")[2] or None

@@ -73,7 +73,7 @@ class CodeField(SignedIntField):  # type: ignore[misc]
         if not isinstance(pkt, RemotingLayer) or not isinstance(x, int):
             return str(x)
         known = response_name(x, None, pkt.version) if int(pkt.flag) & 1 else None
-        return f"{known or request_name(x, pkt.version)} ({x})"
+        return f"{known or request_name(x)} ({x})"
 
 
 class TextField(Field):  # type: ignore[misc]
@@ -250,7 +250,7 @@ class RemotingSession(IPSession):  # type: ignore[misc]
         pieces: list[Piece] = []
         if segment.flags & SYN:
             direction.reassembler.synchronize(segment, pieces)
-            direction.decoder.started = direction.decoder.synchronized = True
+            direction.decoder.search.started = direction.decoder.synchronized = True
             segment.seq = (segment.seq + 1) & 0xFFFFFFFF
         elif size and direction.last is None:  # no handshake was seen: the stream begins here
             start = _segment_of(packet, self._number, key)

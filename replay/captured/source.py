@@ -162,10 +162,10 @@ class CapturedSource:
         self._note_request(pdu.dst, code, pdu.command.ext_fields)
         if self._raw_codes is not None:
             if code not in self._raw_codes:
-                self.skip(SkipReason.NOT_ALLOWED, request_name(code, pdu.command.version))
+                self.skip(SkipReason.NOT_ALLOWED, request_name(code))
                 return
         elif code not in SENDS and code != END_TRANSACTION:
-            self.skip(SkipReason.NOT_A_SEND, request_name(code, pdu.command.version))
+            self.skip(SkipReason.NOT_A_SEND, request_name(code))
             return
         self._ahead.request(self._seen_of(pdu))
 
@@ -248,7 +248,7 @@ class CapturedSource:
         if self._raw_codes is not None:
             raise SourceError(f"{reader.name}: a log has no complete requests; use the capture")
         if command.code not in SENDS and command.code != END_TRANSACTION:
-            self.skip(SkipReason.NOT_A_SEND, request_name(command.code, command.version))
+            self.skip(SkipReason.NOT_A_SEND, request_name(command.code))
             return
         self._ahead.request(reader.seen_of(row, command))
 

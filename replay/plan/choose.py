@@ -153,7 +153,7 @@ def _record_of_log(captured: CapturedSend, seen: Seen) -> ExchangeRecord:
         "latency_us": response.latency_us,
         "opaque": origin.opaque,
         "request_code": seen.code,
-        "request_name": request_name(seen.code, seen.version),
+        "request_name": request_name(seen.code),
         "response_code": response.code,
         "remark": response.remark,
         "language": seen.language or None,

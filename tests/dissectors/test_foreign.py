@@ -16,7 +16,6 @@ from dissectors.foreign import (
     converted,
     hex_bytes_of,
     hexadecimal_of,
-    hexadecimals_of,
     integer_of,
     json_of,
     natural_of,
@@ -52,7 +51,6 @@ def test_numbers_never_raise(text: str) -> None:
     assert natural is None or str(natural) == text.lstrip("0").rjust(1, "0")
     hexadecimal = hexadecimal_of(text)
     assert hexadecimal is None or 0 <= hexadecimal < 1 << 64
-    assert hexadecimals_of(["a", text]) == (None if hexadecimal is None else [10, hexadecimal])
     real = real_of(text)
     assert real is None or isinstance(real, float)
     assert base64_of(text) is None or base64_of(text) == b"" or len(text) > 1

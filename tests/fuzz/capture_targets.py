@@ -142,7 +142,7 @@ def frames(data: bytes) -> None:
     """Parts of a stream, each behind a byte that says its size, or that it is a gap."""
     found: list[Frame] = []
     decoder = FrameDecoder(0, [], KEEP_ALL, bool(data[:1] and data[0] & 1))
-    decoder.started = bool(data[:1] and data[0] & 2)
+    decoder.search.started = bool(data[:1] and data[0] & 2)
     at = 1
     offset = 0
     number = 0

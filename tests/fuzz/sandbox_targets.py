@@ -16,7 +16,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from dissectors.decode.strict_reader import StrictReader
-from dissectors.remoting.bodies import encode_registration
 from dissectors.remoting.command import RESPONSE_FLAG
 from dissectors.remoting.headers import header_fields, header_name
 from dissectors.remoting.messages.message import StoredMessage, encode_message
@@ -26,6 +25,7 @@ from replay.sandbox.injection.injector import Injector
 from replay.sandbox.namesrv import NameServer
 from replay.sandbox.server import Connection, Service
 from replay.sandbox.state import BrokerState
+from tests.dissectors.remoting.registrations import encode_registration
 from tests.replay.sandbox.talk import heartbeat, pull_fields, send_fields
 from tests.traffic.commands import Command
 

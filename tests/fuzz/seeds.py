@@ -6,8 +6,8 @@ import struct
 from collections.abc import Iterator
 
 from dissectors.grpc.definition import METHODS
-from dissectors.remoting.bodies import encode_registration
 from dissectors.remoting.fastjson.codec import encode_json
+from tests.dissectors.remoting.registrations import encode_registration
 from tests.dissectors.replication_traffic import replicated
 from tests.replay.script import route_body
 from tests.traffic.captures import Interface, pcap, pcap_of, pcapng

@@ -20,7 +20,7 @@ from analytics.diagnosis.engine import Engine
 from analytics.diagnosis.problem import as_json
 from analytics.diagnosis.registry import rules
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.remoting.bodies import body_value, decode_body
+from dissectors.remoting.bodies import Body, body_value, decode_body
 from dissectors.remoting.bodies.custom import (
     MessageBody,
     NamedDecoder,
@@ -28,6 +28,7 @@ from dissectors.remoting.bodies.custom import (
     decoding_with,
     take_problems,
 )
+from dissectors.remoting.bodies.messages import message_value
 from dissectors.remoting.bodies.secrets import text_without_secrets
 from dissectors.remoting.broker_addresses import broker_addresses_of
 from dissectors.remoting.code_names import OPERATIONS
@@ -69,13 +70,19 @@ def header(data: bytes) -> None:
             assert not is_header(serialize_type, data)
             continue
         assert isinstance(command, RemotingCommand)
-        typed_header(command.code, command.is_response, command.ext_fields, command.version)
+        typed_header(command.code, command.is_response, command.ext_fields)
         try:
             again = decode_header(serialize_type, encode_header(command, serialize_type))
         except (ValueError, OverflowError):
             continue  # what the form cannot carry
         assert again is not None
         assert again.opaque == command.opaque
+
+
+def _show(found: Body) -> None:
+    body_value(found)
+    for message in found.messages:
+        message_value(message, 256)
 
 
 def body(data: bytes) -> None:
@@ -85,7 +92,7 @@ def body(data: bytes) -> None:
     code = CODES[data[0] % len(CODES)]
     found = decode_body(code, bool(data[1] & 1), 0, data[2:], {})
     assert not (found.problem or "").startswith("not decoded"), found.problem
-    body_value(found, 256)
+    _show(found)
     broker_addresses_of(data[2:])
     text_without_secrets(data[2:].decode("utf-8", "replace"))
     for facts in (
@@ -186,12 +193,10 @@ def messages(data: bytes) -> None:
     message = StoredMessage(topic, text, properties, sys_flag=sys_flag, born_timestamp=1)
     for code, body in ((11, encode_message(message)), (310, text)):
         found = decode_body(code, code == 11, 0, body, {"i": words, "f": str(sys_flag), "b": topic})
-        body_value(found, 256)
+        _show(found)
         with decoding_with([NamedDecoder("fuzzed", _plugin)]):
-            shown = body_value(found, 256).get("messages", ())
-            assert isinstance(shown, (list, tuple))
-            for one in shown:
-                decoded_text(one.get("content"))
+            for one in found.messages:
+                decoded_text(message_value(one, 256).get("content"))
             take_problems()
         for one in found.messages:
             property_parts(one.properties, 1)
@@ -230,7 +235,7 @@ def packed(data: bytes) -> None:
         for response in (False, True):
             found = decode_body(code, response, 0, sent_body, ext)
             assert not (found.problem or "").startswith("not decoded"), found.problem
-            body_value(found, 256)
+            _show(found)
 
 
 def replicas(data: bytes) -> None:

@@ -61,6 +61,7 @@ ELSEWHERE = (
         "headers_of",
         "field_of",
         "operation_of",
+        "response_of",
         "is_other_meaning",
         "request_code",
         "ordinal_of",

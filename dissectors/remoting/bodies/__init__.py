@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from .body import Body
-from .messages import message_value
-from .registration import encode_registration
 from .registry import body_form, body_value, decode_body, encode_body
 
 __all__ = [
@@ -13,6 +11,4 @@ __all__ = [
     "body_value",
     "decode_body",
     "encode_body",
-    "encode_registration",
-    "message_value",
 ]

@@ -25,11 +25,6 @@ _OWN_TOPICS: Final = frozenset((OP_HALF_TOPIC, OFFSET_MOVED_TOPIC))
 _TRACE_STARTS: Final = tuple(f"{kind}\x01".encode() for kind in FORMS)
 
 
-def is_own(topic: str, data: bytes) -> bool:
-    """Return whether RocketMQ itself may have written the message of this topic and body."""
-    return is_own_topic(topic) or is_trace(data)
-
-
 def is_own_topic(topic: str) -> bool:
     """Return whether RocketMQ itself writes messages of this topic."""
     return is_trace_topic(topic) or topic.startswith(REVIVE_PREFIX) or topic in _OWN_TOPICS
@@ -43,8 +38,6 @@ def is_trace(data: bytes) -> bool:
 def content_of(message: StoredMessage, data: bytes) -> Body | None:
     """Decode the (decompressed) body of a message of RocketMQ itself, or return None."""
     topic = message.topic
-    if not is_own(topic, data):
-        return None
     if is_trace_topic(topic) or is_trace(data):
         trace = decode_trace(data)
         return Body(TRACE, list(trace.records), problem=trace.problem)

@@ -1,9 +1,7 @@
 """Bodies of application messages, decoded by plug-ins that a user named.
 
-Rules: a decoder receives a message with its whole, decompressed body; it returns JSON types, or
-None for a body that is not its own. Decoders are enabled around a run (`decoding_with`), never by
-data. A decoder that raises, or returns anything else, is a problem, to be collected with
-`take_problems`; the run continues. Its result is untrusted text, escaped for output like any other.
+A decoder receives a message with its whole, decompressed body; it returns JSON types, or None for a
+body that is not its own. Its result is untrusted text, escaped for output like any other.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def decode_reset_offset(source: BodyInput) -> Body:
     """Decode 220: a list of queues if requested by the admin tool in C++, else a map."""
     result = decode_json(source.body)
     table = result.value.get("offsetTable") if isinstance(result.value, dict) else None
-    for_c = type(table) is list
+    for_c = type(table) is list  # a PairMap is a list, too, but stands for a map
     return typed_body("ResetOffsetBodyForC" if for_c else "ResetOffsetBody", result)
 
 

@@ -139,7 +139,7 @@ def decode_stored_messages(source: BodyInput) -> Body:
             # A message takes 18 bytes in it, and much more as a value.
             most = min(room, INNER_FREE + INNER_TIMES * len(record.body))
             inner = unwrap_inner_batch(record, max(most, 0), _checks_of(source))
-            sound = False  # the rest is not examined
+            sound = False  # the CRCs of its messages are not checked
         if len(inner) > 1:
             notes.append(f"the record at {record.offset} holds {len(inner)} messages")
         messages += inner
@@ -216,6 +216,7 @@ def _add_stored(shown: ShownMessage, message: StoredMessage, sound: bool) -> Non
     shown.store_size = message.total_size
     shown.version = message.version
     shown.body_crc = crc
+    # A body without a CRC is neither right nor wrong, also where all others are known to match.
     shown.crc_ok = True if sound and crc != 0 and not message.missing else message.crc_ok
 
 
@@ -226,7 +227,7 @@ def _add_body(
     data: bytes = message.body
     shown.body_size = len(data)
     custom = has_decoders()
-    limit = DEFAULT_LIMIT if custom else preview
+    limit = DEFAULT_LIMIT if custom else preview  # plug-ins get whole bodies
     truncated = len(data) > limit
     problem: str | None = None
     if compression is not None:
@@ -257,6 +258,6 @@ def text_or_base64(data: bytes, cut: bool = False) -> tuple[str, str]:
         text = codecs.getincrementaldecoder("utf-8")().decode(data) if cut else data.decode()
     except UnicodeDecodeError:
         return base64.b64encode(data).decode(), BASE64
-    if "\0" in text:
+    if "\0" in text:  # binary data that happens to be UTF-8
         return base64.b64encode(data).decode(), BASE64
     return text, TEXT

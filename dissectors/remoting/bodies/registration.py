@@ -1,8 +1,6 @@
 """Body of a broker registration (103): JSON, or a zlib stream of lengths and texts.
 
-Its first byte, not the header, tells whether it is compressed: 5.x brokers set `compressed=false`
-even when they compress. Both forms give the same value. RocketMQ: RegisterBrokerBody,
-TopicConfig.encode.
+Both forms give the same value. RocketMQ: RegisterBrokerBody, TopicConfig.decode.
 """
 
 from __future__ import annotations
@@ -11,13 +9,13 @@ import zlib
 from typing import Final
 
 from ...foreign import integer_of
-from ..fastjson.codec import decode_json, encode_json
-from ..messages.compression import compress, decompress
+from ..fastjson.codec import decode_json
+from ..messages.compression import decompress
 from ..messages.record_layout import CRC_MASK
 from .body import Body, BodyInput
 from .java_types import java_type_of
-from .json_body import decode_json_body, encode_json_body
-from .typed import TypedReader, wire_value
+from .json_body import decode_json_body
+from .typed import TypedReader
 
 REGISTRATION: Final = "RegisterBrokerBody"
 REGISTRATION_LIMIT: Final = 16 * 1024 * 1024
@@ -29,7 +27,6 @@ ENTRIES_LIMIT: Final = 200_000
 """Maximum topics, and queue mappings, of a compressed registration."""
 
 _ZLIB_FIRST_BYTE: Final = 0x78
-_BEST_COMPRESSION: Final = 9
 _TOPIC_FIELDS: Final = ("readQueueNums", "writeQueueNums", "perm")
 _WRAPPER: Final = "topicConfigSerializeWrapper"
 
@@ -82,6 +79,7 @@ def decode_registration(source: BodyInput) -> Body:
     expected = source.ext_fields.get("bodyCrc32", "0")
     if expected not in ("0", str(zlib.crc32(body) & CRC_MASK)):
         notes = ("bodyCrc32 does not fit the body",)
+    # The header does not tell: 5.x brokers set `compressed=false` even when they compress.
     compressed = body[0] == _ZLIB_FIRST_BYTE
     decoded = _decode_compressed(body) if compressed else decode_json_body(source)
     if notes:
@@ -136,7 +134,7 @@ def decode_topic_config(text: str) -> dict[str, object] | None:
     config: dict[str, object] = {"topicName": parts[0]}
     for name, number in zip(_TOPIC_FIELDS, parts[1:4], strict=True):
         value = integer_of(number)
-        if value is None or len(number) > 11:
+        if value is None or len(number) > 11:  # a Java int has at most 10 digits and a sign
             return None
         config[name] = value
     config["topicFilterType"] = parts[4]
@@ -146,42 +144,3 @@ def decode_topic_config(text: str) -> dict[str, object] | None:
             attributes.value, java_type_of("Map<String, String>"), "TopicConfig.attributes"
         )
     return config
-
-
-def encode_topic_config(config: dict[str, object]) -> str:
-    """Encode a TopicConfig as in compressed registrations."""
-    attributes = encode_json(config.get("attributes") or {}).decode()
-    names = ("topicName", *_TOPIC_FIELDS, "topicFilterType")
-    return " ".join([*(str(config.get(name, "")) for name in names), attributes])
-
-
-def encode_registration(
-    value: object, *, compressed: bool = False, queue_mappings: bool = True
-) -> bytes:
-    """Encode a registration; `queue_mappings` only affects the compressed form.
-
-    Raise ValueError for a value that is not a RegisterBrokerBody.
-    """
-    if not compressed:
-        return encode_json_body(REGISTRATION, value)
-    wrapper = value.get(_WRAPPER) if isinstance(value, dict) else None
-    if not isinstance(value, dict) or not isinstance(wrapper, dict):
-        raise ValueError(f"a registration is a dict with {_WRAPPER}")
-    parts = [_sized(_json_of(wrapper.get("dataVersion") or {}, "DataVersion"))]
-    topics = wrapper.get("topicConfigTable") or {}
-    parts.append(len(topics).to_bytes(4, "big"))
-    parts += [_sized(encode_topic_config(config).encode()) for config in topics.values()]
-    parts.append(_sized(encode_json(value.get("filterServerList") or [])))
-    if queue_mappings:
-        mappings = wrapper.get("topicQueueMappingInfoMap") or {}
-        parts.append(len(mappings).to_bytes(4, "big"))
-        parts += [_sized(_json_of(item, "TopicQueueMappingInfo")) for item in mappings.values()]
-    return compress(b"".join(parts), "zlib", _BEST_COMPRESSION)
-
-
-def _json_of(value: object, class_name: str) -> bytes:
-    return encode_json(wire_value(value, java_type_of(class_name)))
-
-
-def _sized(data: bytes) -> bytes:
-    return len(data).to_bytes(4, "big") + data

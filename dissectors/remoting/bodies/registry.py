@@ -20,13 +20,7 @@ from ..messages.batch import BatchItem, encode_batch
 from ..messages.message import StoredMessage, encode_message
 from .body import NONE, RAW, Body, BodyInput
 from .json_body import decode_json_body, decode_reset_offset, decode_unknown, encode_json_body
-from .messages import (
-    PREVIEW_LIMIT,
-    decode_batch_messages,
-    decode_raw_message,
-    decode_stored_messages,
-    message_value,
-)
+from .messages import decode_batch_messages, decode_raw_message, decode_stored_messages
 from .registration import decode_registration
 from .secrets import without_secrets
 
@@ -134,9 +128,9 @@ SPECIAL: Final[dict[tuple[int, bool], Callable[[BodyInput], Body]]] = {
 """(request code, response) of bodies that may differ from the operation table."""
 
 
-def body_form(request_code: int, response: bool, version: int | None = None) -> str | None:
+def body_form(request_code: int, response: bool) -> str | None:
     """Return the class or form of an operation's body, or None if unknown or absent."""
-    operation = operation_of(request_code, version)
+    operation = operation_of(request_code)
     if operation is None:
         return None
     return operation.response_body if response else operation.request_body
@@ -148,22 +142,21 @@ def decode_body(
     response_code: int,
     body: bytes,
     ext_fields: Mapping[str, str],
-    version: int | None = None,
     budget: Budget | None = None,
     fields: Mapping[str, object] | None = None,
 ) -> Body:
     """Decode the body of a request with this code, or of its response; never raises.
 
     `response_code` matters only for responses: an error response seldom has a body, and then it
-    need not be the operation's. `version` is the sender's MQVersion ordinal, `budget` limits
-    decompression, `fields` are the typed ext fields of a request, if known.
+    need not be the operation's. `budget` limits decompression, `fields` are the typed ext fields of
+    a request, if known.
     """
     if not body:
         return Body(NONE)
-    form = body_form(request_code, response, version)
+    form = body_form(request_code, response)
     if form is None:
         side = "response to" if response else "request"
-        reason = f"no body is known of a {side} {request_name(request_code, version)}"
+        reason = f"no body is known of a {side} {request_name(request_code)}"
         return decode_unknown(body, reason)
     source = BodyInput(form, request_code, response, body, ext_fields, budget, fields)
     decoder = SPECIAL.get((request_code, response)) or FORMS.get(form) or decode_json_body
@@ -171,6 +164,7 @@ def decode_body(
         decoded = decoder(source)
     except Exception as error:  # the last line of defence: one body never ends a run
         return Body(RAW, problem=undecoded(error))
+    # The body of an error response may be that of its operation, or anything else.
     if response and response_code not in SUCCESSES and decoded.problem is not None:
         return decode_unknown(body, f"a body on a response with code {response_code}")
     return decoded
@@ -232,19 +226,13 @@ def _item_of(message: object) -> BatchItem:
     )
 
 
-def body_value(
-    body: Body, preview: int = PREVIEW_LIMIT, *, secrets: bool = False, messages: bool = True
-) -> dict[str, object]:
-    """Return a body in JSON types: kind, value or messages, and problems or notes, if any.
+def body_value(body: Body, *, secrets: bool = False) -> dict[str, object]:
+    """Return a body without its messages, in JSON types: kind, value, and problems or notes.
 
-    Passwords and secret keys are masked unless `secrets`; application messages are never changed.
-    `messages` False omits them.
+    Passwords and secret keys are masked unless `secrets`.
     """
     shown: dict[str, object] = {"kind": body.kind}
-    if body.messages:
-        if messages:
-            shown["messages"] = [message_value(message, preview) for message in body.messages]
-    elif body.kind not in (RAW, NONE):
+    if not body.messages and body.kind not in (RAW, NONE):
         shown["value"] = body.value if secrets else without_secrets(body.value)
     if body.problem is not None:
         shown["problem"] = body.problem

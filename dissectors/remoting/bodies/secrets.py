@@ -57,6 +57,7 @@ def _masked(name: object, value: object) -> object:
     if not isinstance(value, str) or not isinstance(name, str):
         return without_secrets(value)
     masked = mask_secret(name, value)
+    # A member without a secret's name may hold a whole configuration as text.
     if masked == value and _MAYBE.search(value):
         return text_without_secrets(value)
     return masked

@@ -19,6 +19,7 @@ def spellings_of(class_name: str) -> dict[str, str]:
     names = {canonical_name(name): name for name in CLASSES[class_name]}
     for name, cell in CLASSES[class_name].items():
         if (cell.java_type if isinstance(cell, ShortMember) else cell) == "boolean":
+            # A member of that very name would come first.
             names.setdefault("is" + canonical_name(name), name)
     return names
 

@@ -79,6 +79,7 @@ class TraceRecords:
 
 def decode_trace(body: bytes) -> TraceRecords:
     """Decode the body of a trace message; never raises."""
+    # Each record has an end, so a complete body leaves an empty rest.
     *texts, rest = body.decode("utf-8", "replace").split(RECORD_SEPARATOR)
     records: list[dict[str, object]] = []
     strange = 0

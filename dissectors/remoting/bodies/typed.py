@@ -1,9 +1,8 @@
 """Convert values of JSON bodies by the class tables, in both directions.
 
-Reading keeps everything: unknown members, values of another type, and unknown enum values stay
-unchanged and become notes. Short member names become long ones. Maps become dicts with str keys, or
-lists of {"key": .., "value": ..} if a key is an object. Writing is the reverse, with class members
-in fastjson's alphabetical order. RocketMQ: fastjson's JavaBeanDeserializer and JavaBeanSerializer.
+Reading keeps everything: what the tables do not know stays unchanged and becomes a note. Short
+member names become long ones. Maps become dicts with str keys, or lists of {"key": .., "value": ..}
+if a key is an object. RocketMQ: fastjson's JavaBeanDeserializer and JavaBeanSerializer.
 """
 
 from __future__ import annotations
@@ -84,6 +83,7 @@ class TypedReader:
             return to_json_value(value)
         types = _SCALAR_TYPES.get(expected.kind)
         if types is not None:
+            # To Python, a bool is an int.
             if not isinstance(value, types) or (bool not in types and isinstance(value, bool)):
                 return self._odd(value, expected, place)
             return value if isinstance(value, (str, int)) else to_json_value(value)
@@ -233,7 +233,7 @@ def _wire_object(value: dict[str, object], expected: JavaType, standard: bool) -
         text = cell.java_type if isinstance(cell, ShortMember) else cell
         if item is not None:
             written[name] = wire_value(item, java_type_of(text), standard=standard)
-    return dict(sorted(written.items()))
+    return dict(sorted(written.items()))  # as fastjson writes the members of a class
 
 
 def _wire_map(value: object, key_type: JavaType, item_type: JavaType, standard: bool) -> object:

@@ -1,10 +1,7 @@
 """JSON of RocketMQ's bodies: fastjson's dialect ↔ plain values.
 
-Valid JSON without references is read by msgspec, also with unquoted integer keys, as in every
-route; everything else by the tolerant reader, which is much slower. Reading never raises. Maps
-become dicts with str keys, integer keys included (`{0:"x"}` and `{"0":"x"}` are equal, as in
-RocketMQ), or `PairMap` if a key is an object. RocketMQ: RemotingSerializable; fastjson's
-DefaultJSONParser and JSONSerializer.
+Reading never raises. Maps become dicts with str keys, or `PairMap` if a key is an object.
+RocketMQ: RemotingSerializable; fastjson's DefaultJSONParser and JSONSerializer.
 """
 
 from __future__ import annotations
@@ -49,11 +46,13 @@ def decode_json(data: bytes, limit: int = TEXT_LIMIT) -> JsonResult:
 
     At most `limit` bytes are read. Invalid UTF-8 becomes U+FFFD and is a problem.
     """
+    # msgspec is much faster than the tolerant reader, but knows no references.
     if len(data) <= limit and b"$ref" not in data and not may_be_too_much(data):
         value = read_json(_decoder, data)
+        # Every route has integer keys without quotes. `{0:"x"}` and `{"0":"x"}` are equal in Java.
         if value is None and b"\\" not in data and _INTEGER_KEY.search(data):
             value = read_json(_decoder, _STRING_OR_INTEGER_KEY.sub(_quoted, data))
-        # None is `null` or not strict JSON; the tolerant reader decides
+        # None is `null`, or not strict JSON: the tolerant reader decides.
         if value is not None and not _too_deep(data, value):
             return JsonResult(value)
     return _decode_tolerantly(data, limit)
@@ -79,12 +78,9 @@ def _decode_tolerantly(data: bytes, limit: int) -> JsonResult:
     value = reader.read()
     if reader.problem is not None:
         problems.append(reader.problem)
-    kept = 0
     if reader.has_references:
-        resolver = ReferenceResolver(value, len(text))
-        value = resolver.resolve()
-        kept = resolver.kept
-    return JsonResult(value, "; ".join(problems) or None, kept)
+        value = ReferenceResolver(value, len(text)).resolve()
+    return JsonResult(value, "; ".join(problems) or None)
 
 
 def may_be_too_much(data: bytes) -> bool:

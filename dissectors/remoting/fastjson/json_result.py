@@ -15,5 +15,3 @@ class JsonResult(msgspec.Struct, frozen=True):
     """dict, list, `PairMap`, str, int, float, bool or None; the part read before a problem."""
     problem: str | None = None
     """The problem and its character position, or None."""
-    references_kept: int = 0
-    """Unresolved references, which lead nowhere or to an enclosing object."""

@@ -1,9 +1,7 @@
 """Read JSON like fastjson: bare and object keys, single quotes, unquoted names, comments.
 
-One pass over the text with a bounded number of visits per character; depth and number of values are
-limited. Invalid text ends the reading: complete values are kept, and the problem has the position.
-A truncated string, number, or word is dropped. RocketMQ: RemotingSerializable.decode, which hands
-the text to fastjson's DefaultJSONParser.
+Invalid text ends the reading: complete values are kept, and the problem has the position.
+RocketMQ: RemotingSerializable.decode, which hands the text to fastjson's DefaultJSONParser.
 """
 
 from __future__ import annotations
@@ -23,10 +21,12 @@ objects.
 _LONGEST_NUMBER: Final = 400
 """Maximum characters of a number; longer ones stay text, because Python's int is quadratic."""
 
+# fastjson also skips byte order marks and backspaces.
 _BLANK = re.compile(r"[\s\ufeff\x08]*")
 _BLANK_AND_COMMAS = re.compile(r"[\s\ufeff\x08,]*")
 _DOUBLE_QUOTED = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL)
 _SINGLE_QUOTED = re.compile(r"'([^'\\]*(?:\\.[^'\\]*)*)'", re.DOTALL)
+# fastjson writes the type of a number behind it: 1L, 2S, 3B, 4F, 5D.
 _NUMBER = re.compile(r"[-+]?(?:\d+(\.\d*)?|(\.\d+))([eE][-+]?\d+)?[LSBFDlsbfd]?(?![\w$.])")
 _WORD = re.compile(r"[\w$%@][\w$.\-@%|+]*")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
@@ -87,10 +87,10 @@ _ABSENT: Final = _Absent()
 
 
 class FastjsonReader:
-    """Reads one text; after `read`, `problem`, `oddities`, and the two flags describe it."""
+    """Reads one text; after `read`, `problem`, `oddities`, and `has_references` describe it."""
 
     __slots__ = (
-        "_as_written", "_at", "_values", "has_pairs", "has_references", "oddities", "problem",
+        "_as_written", "_at", "_values", "has_references", "oddities", "problem",
         "text",
     )  # fmt: skip
 
@@ -100,7 +100,6 @@ class FastjsonReader:
         self.problem: str | None = None
         self.oddities: set[str] = set()
         self._as_written = as_written
-        self.has_pairs = False
         self.has_references = False
         self._at = 0
         self._values = 0
@@ -178,6 +177,7 @@ class FastjsonReader:
         match = _NUMBER.match(self.text, self._at)
         if match is None:
             return _ABSENT
+        # Where a text ends inside an object, the rest of a number may be missing, too.
         if match.end() == len(self.text) and depth > 0:
             return self._stop("the text ends after a number that may be cut")
         self._at = match.end()
@@ -245,7 +245,7 @@ class FastjsonReader:
             value = self._read_value(depth)
             if value is not _ABSENT:
                 if pairs is None and not isinstance(key, str):
-                    pairs = list(members.items())
+                    pairs = list(members.items())  # the first key that is no text
                 if pairs is not None:
                     pairs.append((key, value))
                 elif isinstance(key, str):
@@ -253,7 +253,6 @@ class FastjsonReader:
             if self.problem is None and self._skip(_BLANK) not in (",", "}"):
                 self._stop("no comma or } after a member")
         if pairs is not None:
-            self.has_pairs = True
             return PairMap(pairs)
         if "$ref" in members:
             self.has_references = True

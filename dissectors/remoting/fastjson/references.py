@@ -1,11 +1,9 @@
 """Resolve fastjson's references, `{"$ref": path}`.
 
-fastjson writes a repeated object as a path to its first place, so a reference points back to a
-complete object, or to an enclosing one. The former are replaced by the object itself (shared, not
-copied); the latter would make the value infinite and are kept, as are paths that lead nowhere. The
-result is bounded: `DEPTH_LIMIT` levels, and `EXPANSION_LIMIT` values and `EXPANSION_TIMES` per
-character more than the text, written out. RocketMQ: fastjson's SerializerFeature default (circular
-reference detection on).
+fastjson writes a repeated object as a path to its first place. A reference to a complete object is
+replaced by the object itself (shared, not copied); one to an enclosing object would make the value
+infinite and stays, as do paths that lead nowhere. RocketMQ: fastjson's SerializerFeature default
+(circular reference detection on).
 """
 
 from __future__ import annotations
@@ -29,13 +27,12 @@ _NULL_KEY: Final = "null"
 
 
 class ReferenceResolver:
-    """Resolves the references of one value; `kept` counts the unresolved ones."""
+    """Resolves the references of one value; others stay as they are."""
 
-    __slots__ = ("_expanded", "_measures", "_most", "_root", "kept")
+    __slots__ = ("_expanded", "_measures", "_most", "_root")
 
     def __init__(self, root: object, length: int) -> None:
         """`length` is the length of the text in characters."""
-        self.kept = 0
         self._most = min(EXPANSION_LIMIT, EXPANSION_TIMES * length)
         self._root = root
         self._expanded = 0
@@ -84,12 +81,12 @@ class ReferenceResolver:
         if path is None:
             return value, self._visit(value, depth + 1)
         target = self._follow(path)
-        measure = self._measures.get(id(target))
-        if measure is None:
-            self.kept += 1
-            return value, (2, 1)
-        if self._expanded + measure[0] > self._most or depth + 1 + measure[1] > DEPTH_LIMIT:
-            self.kept += 1
+        measure = self._measures.get(id(target))  # None: it encloses the reference, or follows it
+        if (
+            measure is None
+            or self._expanded + measure[0] > self._most
+            or depth + 1 + measure[1] > DEPTH_LIMIT
+        ):
             return value, (2, 1)
         self._expanded += measure[0]
         return target, measure

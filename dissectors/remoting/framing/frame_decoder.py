@@ -1,9 +1,7 @@
 """Cut a stream into frames, despite losses.
 
-`FrameDecoder` receives the events of a stream: data, gap, end. It never invents a byte. A hole in a
-body of known length keeps the frame boundary; any other hole, or an invalid prefix, loses it: then
-the decoder searches for the next bytes that are certainly a prefix and a header.
-
+A hole in a body of known length keeps the frame boundary; any other hole, or an invalid prefix,
+loses it: then the decoder searches for the next bytes that are certainly a prefix and a header.
 RocketMQ: NettyDecoder, RemotingCommand.decode.
 """
 
@@ -98,11 +96,11 @@ class FrameDecoder:
         "_missing",
         "_offset",
         "_packet",
-        "_search",
         "_ts",
         "_type",
         "held",
         "keep",
+        "search",
         "synchronized",
         "too_long",
     )
@@ -134,13 +132,14 @@ class FrameDecoder:
         self._offset: i64 = 0
         self._packet: i64 = 0
         self._ts: i64 = 0
-        self._search = FrameSearch()
+        self.search = FrameSearch()
+        """finds the next frame where the boundary is lost"""
         self._joined: i64 = 0
 
     @property
     def held_bytes(self) -> i64:
         """Held bytes of heads, bodies, and search data."""
-        return self.held + self._head_size + self._search.held_bytes
+        return self.held + self._head_size + self.search.held_bytes
 
     @property
     def inside(self) -> bool:
@@ -150,32 +149,8 @@ class FrameDecoder:
     @property
     def held_memory(self) -> i64:
         """Approximate memory bytes of the held data."""
-        parts: i64 = len(self._head) + len(self._body) + self._search.held_parts
+        parts: i64 = len(self._head) + len(self._body) + self.search.held_parts
         return self.held_bytes + PART_COST * parts
-
-    @property
-    def started(self) -> bool:
-        """Whether the stream is known to start at offset 0."""
-        return self._search.started
-
-    @started.setter
-    def started(self, started: bool) -> None:
-        self._search.started = started
-
-    @property
-    def searched(self) -> i64:
-        """Bytes searched without success since the last frame."""
-        return self._search.searched
-
-    @property
-    def earliest_sought(self) -> i64:
-        """Packet id of the earliest byte that may become a frame, or -1."""
-        return self._search.earliest_held
-
-    @property
-    def work(self) -> i64:
-        """Bytes examined, joined, or judged in searches for frames."""
-        return self._search.work
 
     def receive(
         self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64, out: list[Frame]
@@ -184,7 +159,7 @@ class FrameDecoder:
         used = self._consume(data, at, end, offset, packet, ts, out)
         if not self._again:
             return
-        # A frame was found in kept bytes: read them again, then the rest.
+        # A frame was found in kept bytes: read them again, then the rest. `todo` is a stack.
         rest = Range(data, used, end, offset + used - at, packet, ts)
         self._read_again([rest, *self._taken_again()], out)
 
@@ -231,7 +206,7 @@ class FrameDecoder:
         self._settle(out)
         if self._body_left > 0:
             if length == 0:
-                length = self._body_left + 1
+                length = self._body_left + 1  # perhaps the next frame is missing, too
             lost: i64 = min(self._body_left, length)
             self._missing += lost
             self._body_left -= lost
@@ -291,6 +266,7 @@ class FrameDecoder:
         prefix = read_i64_be(data, at)
         header_end: i64 = at + PREFIX + header_length_of(prefix)
         fits = header_end <= end
+        # Random bytes may be a valid prefix; the start of the header often tells at once.
         if not is_prefix(prefix) or (fits and is_no_json(prefix, data, at + PREFIX)):
             self._lose_prefix(prefix)
             self._look(data, at + 1, end, self._offset + 1, packet, ts)
@@ -314,7 +290,7 @@ class FrameDecoder:
             return at
         head = b"".join(self._head)
         prefix = read_i64_be(head, 0)
-        if self._head_need == PREFIX and is_prefix(prefix):
+        if self._head_need == PREFIX and is_prefix(prefix):  # now the header is awaited
             self._head = [head]
             self._joined = 0
             self._head_need = PREFIX + header_length_of(prefix)
@@ -372,6 +348,7 @@ class FrameDecoder:
     def _append(self, parts: list[bytes], part: bytes) -> None:
         """Append to a head or body; many small parts are joined to save memory."""
         parts.append(part)
+        # `_joined` is the number of parts that are joined ones: no byte is joined twice.
         if len(parts) - self._joined >= MANY_PARTS:
             parts[self._joined :] = [b"".join(parts[self._joined :])]
             self._joined += 1
@@ -400,7 +377,7 @@ class FrameDecoder:
         self._body = _NO_PARTS
         self._body_left = -1
         self.held = 0
-        self._search.clear()
+        self.search.clear()
 
     def _lose_prefix(self, prefix: i64) -> None:
         """Search for the next prefix after the first byte of an invalid one."""
@@ -417,12 +394,12 @@ class FrameDecoder:
 
     def _look(self, data: bytes, at: i64, end: i64, offset: i64, packet: i64, ts: i64) -> None:
         """Search for a frame in these and the kept bytes."""
-        self._resume_at(self._search.receive(data, at, end, offset, packet, ts))
+        self._resume_at(self.search.receive(data, at, end, offset, packet, ts))
 
     def _settle(self, out: list[Frame]) -> None:
         """Search for frames inside data that will not be completed."""
         while not self.synchronized:
-            ranges = self._search.settle()
+            ranges = self.search.settle()
             if not ranges:
                 return
             self._resume_at(ranges)

@@ -1,9 +1,7 @@
 """Layout and limit of a frame prefix, for decoding, encoding, and resynchronising.
 
 A frame is four bytes total length (not counting themselves), one byte serialization type, three
-bytes header length, header, body.
-
-RocketMQ: NettyDecoder, RemotingCommand.
+bytes header length, header, body. RocketMQ: NettyDecoder, RemotingCommand.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ def is_prefix(prefix: i64) -> bool:
 
 def is_no_json(prefix: i64, data: bytes, at: i64) -> bool:
     """Return whether the header at this place is declared as JSON but is not an object."""
-    if type_of(prefix) != JSON_TYPE or data[at] == 0x7B:
+    if type_of(prefix) != JSON_TYPE or data[at] == 0x7B:  # an opening brace, the usual case
         return False
     begin = _BEGIN_OF_JSON.match(data, at, at + header_length_of(prefix))
     return begin is None

@@ -142,6 +142,7 @@ class FrameSearch:
 
     def settle(self) -> list[Range]:
         """Return the ranges from the next frame on; incomplete candidates are dropped."""
+        # From 1: the kept bytes begin with the candidate that will not be completed.
         return self._scan_kept(1, True) if self._held > PREFIX else []
 
     def _scan_kept(self, place: i64, final: bool) -> list[Range]:
@@ -153,6 +154,7 @@ class FrameSearch:
         self._keep(window[self._kept :], self._from + self._kept)
         pieces = self._pieces
         passed: i64 = 0
+        # Packets whose bytes are all dropped are no longer needed.
         while passed + 1 < len(pieces) and pieces[passed + 1][0] <= self._from:
             passed += 1
         if passed:
@@ -211,7 +213,7 @@ class FrameSearch:
         if not is_prefix(prefix) or size > MAX_SOUGHT_HEADER:
             return False
         where: i64 = offset + place - start
-        if where == self._paid:
+        if where == self._paid:  # when it was first seen
             return True
         passed: i64 = self._passed + place - start
         if self._spent + size > FREE_WORK + WORK_PER_BYTE * passed:

@@ -1,8 +1,7 @@
-"""Parse message ids and trace contexts: offset ids, client ids, recall handles, propagation.
+"""Parse message ids: offset ids, client ids, recall handles.
 
 For any input the result is a value or None; nothing raises. RocketMQ:
-MessageDecoder.createMessageId, MessageClientIDSetter, RecallMessageHandle. W3C Trace Context
-(traceparent), Apache SkyWalking cross process propagation (sw8).
+MessageDecoder.createMessageId, MessageClientIDSetter, RecallMessageHandle.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import base64
 import re
 import struct
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final, NamedTuple, final
@@ -18,7 +17,7 @@ from typing import Final, NamedTuple, final
 from mypy_extensions import i64
 
 from ...endpoint import endpoint_text, host_and_port_text
-from ...foreign import base64_of, hex_bytes_of, hexadecimal_of, hexadecimals_of, integer_of
+from ...foreign import base64_of, hex_bytes_of, hexadecimal_of, integer_of
 
 _HEX = re.compile(r"[0-9A-Fa-f]+")
 _PORT: Final = struct.Struct(">i")
@@ -106,9 +105,9 @@ def _offset_id_start(store_host: str) -> str | None:
 
 def physical_offset_of(text: str) -> int | None:
     """Return the commit log offset in an offset message id, or None."""
-    if len(text) == _SHORT_ID:  # nearly all, with IPv4
-        offset = hexadecimal_of(text[16:]) if _is_start(text[:16]) else None
-        return offset if offset is not None and offset < 1 << 63 else None
+    if len(text) == _SHORT_ID and text.isascii():  # nearly all, with IPv4
+        offset = physical_offset_at(text.encode(), 0, _SHORT_ID)
+        return None if offset < 0 else int(offset)
     taken = decode_offset_id(text)
     return taken.physical_offset if taken is not None else None
 
@@ -120,18 +119,18 @@ def physical_offset_at(data: bytes, at: i64, end: i64) -> i64:
         if offset is None:
             return -1
         return offset
-    port: i64 = _hexadecimal_at(data, at + 8, 8)
-    if port < 0 or port > 0xFFFF or _hexadecimal_at(data, at, 8) < 0:
+    port: i64 = hexadecimal_at(data, at + 8, 8)
+    if port < 0 or port > 0xFFFF or hexadecimal_at(data, at, 8) < 0:
         return -1
-    high: i64 = _hexadecimal_at(data, at + 16, 8)
-    low: i64 = _hexadecimal_at(data, at + 24, 8)
+    high: i64 = hexadecimal_at(data, at + 16, 8)
+    low: i64 = hexadecimal_at(data, at + 24, 8)
     if high < 0 or high > 0x7FFFFFFF or low < 0:
         return -1
     return high << 32 | low
 
 
-def _hexadecimal_at(data: bytes, at: i64, count: i64) -> i64:
-    """Parse at most eight hexadecimal digits; return -1 if invalid."""
+def hexadecimal_at(data: bytes, at: i64, count: i64) -> i64:
+    """Parse at most 15 hexadecimal digits; return -1 if invalid."""
     number: i64 = 0
     end: i64 = at + count
     while at < end:
@@ -147,13 +146,6 @@ def _hexadecimal_at(data: bytes, at: i64, count: i64) -> i64:
         number = number << 4 | digit
         at += 1
     return number
-
-
-@lru_cache(maxsize=4096)  # a broker assigns millions of ids
-def _is_start(text: str) -> bool:
-    """Return whether ids can start like this: with an IPv4 address and a port."""
-    numbers = hexadecimals_of((text[:8], text[8:]))
-    return numbers is not None and numbers[1] <= 0xFFFF
 
 
 class OffsetId(NamedTuple):
@@ -204,21 +196,17 @@ class UniqueKey(NamedTuple):
     counter: int
     """Counter, wraps at 65536."""
 
-    def created_at(self, reference_ms: int, utc_offset_minutes: int = 0) -> int:
-        """Return the creation time, ms since the epoch; `reference_ms` is a time near it.
 
-        The id counts from the start of a month in the client's time zone, `utc_offset_minutes` east
-        of UTC; of the months around the reference the nearest result is used.
-        """
-        return created_at(self.month_offset, reference_ms, utc_offset_minutes)
+def created_at(month_offset: int, reference_ms: int) -> int:
+    """Return the creation time of a client's id, ms since the epoch; `reference_ms` is near it.
 
-
-def created_at(month_offset: int, reference_ms: int, utc_offset_minutes: int = 0) -> int:
-    """Return `UniqueKey.created_at` for a `month_offset`."""
-    if not utc_offset_minutes and EARLIEST_MS <= reference_ms <= LATEST_MS:
+    The id counts from the start of a month, here of a clock at UTC; of the months around the
+    reference the one with the nearest result is used.
+    """
+    if EARLIEST_MS <= reference_ms <= LATEST_MS:
         return int(clock_of(month_offset, reference_ms))
     near = max(EARLIEST_MS, min(reference_ms, LATEST_MS))
-    before, own, after = _month_starts(near // MINUTE_MS, utc_offset_minutes)
+    before, own, after = _month_starts(near // MINUTE_MS)
     reference = max(-_FAR, min(reference_ms, _FAR))
     return int(_nearest_of(before, own, after, month_offset, reference))
 
@@ -262,7 +250,7 @@ def clock_of(month_offset: i64, near_ms: i64) -> i64:
     """Return `created_at` for a clock at UTC and a time within the calendar."""
     months = _LAST[0]
     if near_ms < months.own or near_ms >= months.after:
-        before, own, after = _month_starts(int(near_ms) // MINUTE_MS, 0)
+        before, own, after = _month_starts(int(near_ms) // MINUTE_MS)
         months = _LAST[0] = _Months(before, own, after)
     return _nearest_of(months.before, months.own, months.after, month_offset, near_ms)
 
@@ -302,34 +290,22 @@ def zone_minutes(apart: i64) -> i64:
 
 
 @lru_cache(maxsize=4096)
-def _month_starts(minute: int, utc_offset_minutes: int) -> tuple[int, int, int]:
+def _month_starts(minute: int) -> tuple[int, int, int]:
     """Return the starts of the month before a minute, of its own, and of the next one.
 
-    Minutes are counted from the epoch, in a zone `utc_offset_minutes` east of UTC, so a minute lies
-    within one month; starts are ms since the epoch.
+    Minutes are counted from the epoch; starts are ms since the epoch, in UTC.
     """
-    zone = timezone(timedelta(minutes=max(-1439, min(utc_offset_minutes, 1439))))
-    moment = datetime.fromtimestamp(minute * 60, UTC).astimezone(zone)
+    moment = datetime.fromtimestamp(minute * 60, UTC)
     month = moment.year * 12 + moment.month - 1
     before, own, after = (
-        datetime(number // 12, number % 12 + 1, 1, tzinfo=moment.tzinfo)
+        round(datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC).timestamp() * 1000)
         for number in (month - 1, month, month + 1)
     )
-    return _millis_of(before), _millis_of(own), _millis_of(after)
-
-
-def _millis_of(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)
+    return before, own, after
 
 
 def decode_unique_key(text: str) -> UniqueKey | None:
     """Parse a client's message id, or return None for other forms (clients not in Java)."""
-    numbers = unique_key_numbers(text)
-    return None if numbers is None else UniqueKey(*numbers)
-
-
-def unique_key_numbers(text: str) -> tuple[str, int, int, int, int] | None:
-    """Return `decode_unique_key` as a tuple, because it is needed for each message."""
     if len(text) not in KEY_LENGTHS:
         return None
     maker = maker_of(text[:-KEY_END])
@@ -337,7 +313,7 @@ def unique_key_numbers(text: str) -> tuple[str, int, int, int, int] | None:
     if maker is None or number is None:
         return None
     address, pid, loader_hash = maker
-    return address, pid, loader_hash, number >> 16, number & 0xFFFF
+    return UniqueKey(address, pid, loader_hash, number >> 16, number & 0xFFFF)
 
 
 @lru_cache(maxsize=4096)  # a client makes millions of ids
@@ -367,9 +343,9 @@ def month_offset_at(data: bytes, at: i64, end: i64) -> i64:
     length: i64 = end - at
     if length not in (_KEY_LENGTH, _KEY_LENGTH_V6):
         return -1
-    if _hexadecimal_at(data, end - _COUNTER_DIGITS, _COUNTER_DIGITS) < 0:
+    if hexadecimal_at(data, end - _COUNTER_DIGITS, _COUNTER_DIGITS) < 0:
         return -1
-    return _hexadecimal_at(data, end - KEY_END, KEY_END - _COUNTER_DIGITS)
+    return hexadecimal_at(data, end - KEY_END, KEY_END - _COUNTER_DIGITS)
 
 
 def latest_before(month_offset: i64, request_us: i64) -> i64:

@@ -1,10 +1,7 @@
 """Parse texts of header fields and message properties: ids, receipts, handles, contexts.
 
-Rules: the field or property name selects the parser, never the shape of the value, except where
-RocketMQ writes two kinds of ids into one field. An invalid text has no parts and is shown as it is.
-Nothing raises, and texts longer than `LONGEST_TEXT` are not parsed. RocketMQ: MessageDecoder,
-MessageClientIDSetter, ExtraInfoUtil, RecallMessageHandle; see `message_ids`, `pop_receipts` and
-`trace_context`.
+The name of a field or property selects the parser, never the shape of the value, except where
+RocketMQ writes two kinds of ids into one field. An invalid text has no parts. Nothing raises.
 """
 
 from __future__ import annotations
@@ -13,14 +10,16 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
+import msgspec
+
 from .message_ids import (
     MINUTE_MS,
     created_at,
     decode_offset_id,
     decode_recall_handle,
+    decode_unique_key,
     is_zone_known,
     maker_of,
-    unique_key_numbers,
     zone_of,
 )
 from .pop_receipts import (
@@ -78,7 +77,7 @@ def property_parts(properties: dict[str, str], reference_ms: int, noon: bool = F
     """
     parts: Parts = {}
     names = [name for name in properties if name in PROPERTIES]
-    for name in names if len(names) < 2 else PROPERTIES:
+    for name in names if len(names) < 2 else PROPERTIES:  # in the order of the table
         text = properties.get(name)
         if text is not None and len(text) <= LONGEST_TEXT:
             found = PROPERTIES[name](text, reference_ms)
@@ -91,15 +90,14 @@ def property_parts(properties: dict[str, str], reference_ms: int, noon: bool = F
 
 
 def _unique_key(text: str, reference_ms: int) -> Parts | None:
-    numbers = unique_key_numbers(text)
-    if numbers is None:
+    key = decode_unique_key(text)
+    if key is None:
         return None
-    address, pid, loader_hash, month_offset, counter = numbers
-    clock = created_at(month_offset, reference_ms)
+    clock = created_at(key.month_offset, reference_ms)
     minutes = zone_of(clock - reference_ms)
-    parts = _parts_of_maker(address, pid, loader_hash)
+    parts = _parts_of_maker(key.address, key.pid, key.loader_hash)
     parts[CREATION_TIME] = clock - (minutes or 0) * MINUTE_MS
-    parts[COUNTER] = counter
+    parts[COUNTER] = key.counter
     if minutes is not None and is_zone_known(minutes, False):
         parts[UTC_OFFSET] = minutes
     return parts
@@ -148,18 +146,12 @@ def _message_key(text: str, reference_ms: int) -> Parts | None:
     parts = _unique_key(text, reference_ms)
     if parts is not None:
         return parts
-    record = decode_pop_record_id(text)
-    if record is None:
-        return None
-    parts = {
-        "kind": record.kind,
-        "topic": record.topic,
-        "queueId": record.queue_id,
-        "offset": record.offset,
-        "consumerGroup": record.group,
-        "popTime": record.pop_time,
-    }
-    return parts | {"brokerName": record.broker_name} if record.broker_name is not None else parts
+    return _parts_in(decode_pop_record_id(text))
+
+
+def _parts_in(found: msgspec.Struct | None) -> Parts | None:
+    """Return the fields of what was parsed, in camel case."""
+    return None if found is None else msgspec.to_builtins(found)
 
 
 def _recalled_key(text: str, reference_ms: int) -> Parts | None:
@@ -169,21 +161,9 @@ def _recalled_key(text: str, reference_ms: int) -> Parts | None:
 
 def _receipt(text: str, _reference_ms: int) -> Parts | None:
     receipt = decode_pop_receipt(text)
-    if receipt is None:
-        return None
-    parts: Parts = {
-        "startOffset": receipt.check_point_offset,
-        "popTime": receipt.pop_time,
-        "invisibleTime": receipt.invisible_time,
-        "reviveQid": receipt.revive_queue_id,
-        "topicKind": TOPIC_KINDS.get(receipt.topic_kind, receipt.topic_kind),
-        "brokerName": receipt.broker_name,
-        "queueId": receipt.queue_id,
-    }
-    if receipt.queue_offset is not None:
-        parts["queueOffset"] = receipt.queue_offset
-    if receipt.commit_log_offset is not None:
-        parts["commitLogOffset"] = receipt.commit_log_offset
+    parts = _parts_in(receipt)
+    if receipt is not None and parts is not None:
+        parts["topicKind"] = TOPIC_KINDS.get(receipt.topic_kind, receipt.topic_kind)
     return parts
 
 
@@ -224,31 +204,11 @@ def _recall_handle(text: str, reference_ms: int) -> Parts | None:
 
 
 def _traceparent(text: str, _reference_ms: int) -> Parts | None:
-    context = decode_traceparent(text)
-    if context is None:
-        return None
-    return {
-        "version": context.version,
-        "traceId": context.trace_id,
-        "parentId": context.parent_id,
-        "sampled": context.sampled,
-    }
+    return _parts_in(decode_traceparent(text))
 
 
 def _sw8(text: str, _reference_ms: int) -> Parts | None:
-    context = decode_sw8(text)
-    if context is None:
-        return None
-    return {
-        "sampled": context.sampled,
-        "traceId": context.trace_id,
-        "segmentId": context.segment_id,
-        "spanId": context.span_id,
-        "service": context.service,
-        "instance": context.instance,
-        "endpoint": context.endpoint,
-        "address": context.address,
-    }
+    return _parts_in(decode_sw8(text))
 
 
 FIELDS: Final[dict[str, _Reader]] = {

@@ -10,6 +10,8 @@ import base64
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from ...foreign import base64_of, integer_of
 from ..topic_names import RETRY_PREFIX
 
@@ -30,17 +32,16 @@ _MOST_BIT_TEXT: Final = 10924
 """Maximum base64 characters of a batch ack, 65544 bits: more than the messages of any pop."""
 
 
-@dataclass(frozen=True, slots=True)
-class PopReceipt:
+class PopReceipt(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """A receipt: property POP_CK of a popped message, header extraInfo of its ack."""
 
-    check_point_offset: int
+    start_offset: int
     """First queue offset of the popped range."""
     pop_time: int
     """When it was popped, ms since the epoch."""
     invisible_time: int
     """How long the message is invisible to others, ms."""
-    revive_queue_id: int
+    revive_qid: int
     """Queue of the revive topic; `ORDER_REVIVE_QUEUE` for ordered pop."""
     topic_kind: str
     """Key of `TOPIC_KINDS`."""
@@ -70,6 +71,7 @@ def decode_pop_receipt(text: str) -> PopReceipt | None:
 
     Fields after the ninth are ignored, as in Java.
     """
+    # Java's split drops empty fields at the end.
     fields = text.rstrip(_FIELD_SEPARATOR).split(_FIELD_SEPARATOR, _MOST_FIELDS)[:_MOST_FIELDS]
     if len(fields) < _LEAST_FIELDS:
         return None
@@ -78,9 +80,9 @@ def decode_pop_receipt(text: str) -> PopReceipt | None:
     known = [number for number in numbers if number is not None]
     if len(known) < len(numbers):
         return None
-    offset, pop_time, invisible_time, revive_queue_id, queue_id, *rest = known
+    offset, pop_time, invisible_time, revive_qid, queue_id, *rest = known
     return PopReceipt(
-        offset, pop_time, invisible_time, revive_queue_id, kind, broker_name, queue_id, *rest
+        offset, pop_time, invisible_time, revive_qid, kind, broker_name, queue_id, *rest
     )
 
 
@@ -178,8 +180,7 @@ def encode_bit_set(places: tuple[int, ...]) -> str:
     return base64.b64encode(bytes(data)).decode()
 
 
-@dataclass(frozen=True, slots=True)
-class PopRecordId:
+class PopRecordId(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """The UNIQ_KEY of a broker's own POP record in the revive topic."""
 
     kind: str
@@ -190,7 +191,7 @@ class PopRecordId:
     """Its queue."""
     offset: str
     """Start offset, acked offset or the list of acked offsets."""
-    group: str
+    consumer_group: str
     """Consumer group."""
     pop_time: int
     """When it was popped, ms since the epoch."""

@@ -7,8 +7,9 @@ Process Propagation Headers Protocol v3.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ...foreign import base64_of, hexadecimal_of, integer_of
 
@@ -20,10 +21,11 @@ SW8: Final = "sw8"
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _LONGEST_PART: Final = 4096
 _SW8_PARTS: Final = 8
+_SAMPLED: Final = 1
+"""bit of the flags in a traceparent"""
 
 
-@dataclass(frozen=True, slots=True)
-class TraceParent:
+class TraceParent(msgspec.Struct, frozen=True, rename="camel"):
     """The W3C context of a message."""
 
     version: int
@@ -32,13 +34,8 @@ class TraceParent:
     """32 hex digits, common to the whole trace."""
     parent_id: str
     """16 hex digits: the span that sent the message."""
-    flags: int
-    """Bit 0: sampled."""
-
-    @property
-    def sampled(self) -> bool:
-        """Whether the caller may have recorded the trace."""
-        return bool(self.flags & 1)
+    sampled: bool
+    """Whether the caller may have recorded the trace."""
 
 
 def decode_traceparent(text: str) -> TraceParent | None:
@@ -51,11 +48,10 @@ def decode_traceparent(text: str) -> TraceParent | None:
         return None
     if not match[2].strip("0") or not match[3].strip("0"):
         return None
-    return TraceParent(version, match[2], match[3], flags)
+    return TraceParent(version, match[2], match[3], bool(flags & _SAMPLED))
 
 
-@dataclass(frozen=True, slots=True)
-class Sw8:
+class Sw8(msgspec.Struct, frozen=True, rename="camel"):
     """The SkyWalking context of a message."""
 
     sampled: bool

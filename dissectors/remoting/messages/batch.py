@@ -17,19 +17,9 @@ from msgspec.structs import replace
 from ...budget import Budget
 from ..sysflag import COMPRESSION_BITS, UNWRAP_BITS
 from .compression import DEFAULT_LIMIT
-from .counting import MIN_FILLER_SIZE, MIN_ITEM_SIZE, count_batch
+from .counting import MIN_FILLER_SIZE, MIN_ITEM_SIZE
 from .message import StoredMessage
 from .record_layout import encode_properties_bytes, properties_of
-
-__all__ = [
-    "BatchItem",
-    "BatchList",
-    "count_batch",
-    "decode_batch",
-    "encode_batch",
-    "is_inner_batch",
-    "unwrap_inner_batch",
-]
 
 _FIXED: Final = struct.Struct(">iIiii")
 """Size, magic, body CRC, flag and body length of an item."""
@@ -158,7 +148,7 @@ def unwrap_inner_batch(
     if not batch.items:
         return [message]
     sys_flag = message.sys_flag
-    if message.compression is not None:
+    if message.compression is not None:  # the batch was compressed, not its items
         sys_flag &= ~COMPRESSION_BITS
     return [
         replace(

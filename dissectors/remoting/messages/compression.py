@@ -43,7 +43,7 @@ def decompress(data: bytes, kind: str, limit: int = DEFAULT_LIMIT) -> Decompress
     reader = _READERS.get(kind)
     if reader is None:
         return DecompressedBody(b"", problem=f"compression {kind} is not known")
-    output, problem = reader(bytes(data), max(limit, 0) + 1)
+    output, problem = reader(bytes(data), max(limit, 0) + 1)  # one more shows that there is more
     if len(output) > limit:
         return DecompressedBody(output[: max(limit, 0)], truncated=True)
     return DecompressedBody(output, problem=problem)
@@ -86,7 +86,7 @@ def _salvage_zlib(data: bytes, most: int) -> bytes:
     room = most
     for at in range(0, len(data), _SALVAGE_INPUT):
         part = data[at : at + _SALVAGE_INPUT]
-        saved = machine.copy()
+        saved = machine.copy()  # a failed call loses the output of its whole slice
         try:
             piece = machine.decompress(part, room)
         except zlib.error:

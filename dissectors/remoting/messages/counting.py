@@ -41,7 +41,7 @@ def count_messages(body: bytes, missing: int = 0) -> int:
     absent: i64 = missing
     while end - at >= MIN_FILLER_SIZE:
         size: i64 = i64(read_i32_be(body, at))
-        magic: i64 = read_i64_be(body, at) & 0xFFFFFFFF
+        magic: i64 = read_i64_be(body, at) & 0xFFFFFFFF  # unsigned, unlike read_i32_be
         if magic == MAGIC_V1 or magic == MAGIC_V2:  # noqa: SIM109 (compiled: no tuple)
             if size < MIN_RECORD_SIZE or size > end - at + absent:
                 break

@@ -16,7 +16,7 @@ from ...budget import Budget
 from ..ids.message_ids import encode_offset_id
 from ..sysflag import HOST_BITS, SysFlag, compression_of, transaction_of
 from .compression import DEFAULT_LIMIT, DecompressedBody, decompress
-from .counting import MAGIC_V1, MAGIC_V2, count_batch, count_messages
+from .counting import MAGIC_V1, MAGIC_V2
 from .record_layout import (
     CRC_DIGITS,
     CRC_MASK,
@@ -27,16 +27,6 @@ from .record_layout import (
     crc_digits,
     encode_properties_bytes,
 )
-
-__all__ = [
-    "COMPARED",
-    "MAGIC_V1",
-    "MAGIC_V2",
-    "StoredMessage",
-    "count_batch",
-    "count_messages",
-    "encode_message",
-]
 
 
 class StoredMessage(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -156,8 +146,9 @@ class StoredMessage(msgspec.Struct, frozen=True, eq=False, gc=False):
         sys_flag = self.sys_flag & ~HOST_BITS
         sys_flag |= SysFlag.BORNHOST_V6 if "[" in self.born_host else 0
         sys_flag |= SysFlag.STOREHOST_V6 if "[" in self.store_host else 0
-        long_topic = len(self.topic.encode()) > V1_TOPIC_LIMIT
+        long_topic = len(self.topic.encode()) > V1_TOPIC_LIMIT  # as a broker decides it
         properties = dict(self.properties)
+        # The CRC of a record covers everything before its entry, which is therefore the last one.
         if properties.pop(CRC_PROPERTY, None) is not None:
             properties[CRC_PROPERTY] = "0" * CRC_DIGITS
         message = replace(

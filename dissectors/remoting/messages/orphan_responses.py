@@ -1,9 +1,8 @@
 """Recognise responses with stored messages by their content, if the request was not captured.
 
-A pull that waits when a capture begins gets its response inside the capture. Rules: the ext fields
-must be those of exactly one operation, and the body must be complete stored records; anything else
-stays unknown. RocketMQ: PullMessageResponseHeader, PopMessageResponseHeader,
-PopLiteMessageResponseHeader, QueryMessageResponseHeader.
+A pull that waits when a capture begins gets its response inside the capture. RocketMQ:
+PullMessageResponseHeader, PopMessageResponseHeader, PopLiteMessageResponseHeader,
+QueryMessageResponseHeader.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def request_code_of_response(
     code = _code_of_fields(ext_fields)
     if code is None:
         return None
-    records = decode_messages(body)
+    records = decode_messages(body)  # the fields alone prove nothing: the body must fit, too
     return code if records.messages and not records.problems and not records.rest else None
 
 

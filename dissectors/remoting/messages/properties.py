@@ -17,10 +17,6 @@ from ...table_text import entries
 
 NAME_VALUE_SEPARATOR: Final = "\x01"
 PROPERTY_SEPARATOR: Final = "\x02"
-KEY_SEPARATOR: Final = " "
-"""Separator of keys in the value of KEYS."""
-TRANSIENT_PREFIX: Final = "__RMQ.TRANSIENT."
-"""Prefix of names that live inside a process and are not meant for the wire."""
 
 
 class PropertyType(StrEnum):

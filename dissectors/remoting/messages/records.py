@@ -101,6 +101,7 @@ def _decode_record(
         tail = _decode_tail(data, at + fixed.size, stop, missing, values[16], values[1])
     else:
         readable = ends[bisect_right(ends, size) - 1]
+        # Fields that are not complete are 0, and not the start of their bytes.
         values = fixed.unpack(data[at : at + readable].ljust(fixed.size, b"\0"))
         tail = _Tail(end=stop, problem="the record ends inside its fixed part")
     raw = tail.raw_properties

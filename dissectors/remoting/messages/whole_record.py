@@ -110,7 +110,7 @@ class WholeRecord:
                 return False
         length: i64 = i64(read_i32_be(body, body_at - 4))
         topic_at: i64 = body_at + length
-        if length < 0 or topic_at + 2 > stop:
+        if length < 0 or topic_at + 2 > stop:  # the longer form of a topic's length
             return False
         name_size: i64 = i64(body[topic_at])
         topic_at += 1
@@ -121,6 +121,7 @@ class WholeRecord:
         properties_at: i64 = topic_stop + 2
         if properties_at > stop:
             return False
+        # Bytes behind the properties are a problem, which only `records` reports.
         if properties_at + (i64(body[topic_stop]) << 8 | i64(body[topic_stop + 1])) != stop:
             return False
         self.at = at

@@ -17,6 +17,7 @@ from ..broker_addresses import MOST_REMEMBERED, ROUTES_REMEMBERED
 from ..codes import RequestCode
 from ..heartbeat import HEARTBEAT_CLASSES
 from ..messages.counting import RECORD_MAGICS
+from ..messages.record_layout import BORN_PORT, FIELD_ENDS, FIELD_STARTS
 from .heartbeats import heartbeat_facts
 from .names import (
     CLIENT,
@@ -37,8 +38,6 @@ from .names import (
 from .routes import route_facts
 from .values import MAX_BODY, object_in, text_in
 
-_BORN_HOST_V6: Final = 0x10
-_STORE_HOST_V6: Final = 0x20
 _LOCKS: Final = frozenset((int(RequestCode.LOCK_BATCH_MQ), int(RequestCode.UNLOCK_BATCH_MQ)))
 _CONFIGS: Final = frozenset(
     (int(RequestCode.UPDATE_BROKER_CONFIG), int(RequestCode.UPDATE_NAMESRV_CONFIG))
@@ -53,8 +52,11 @@ BODY_REQUESTS: Final = (*sorted(_LOCKS), *sorted(_CONFIGS), _HEARTBEAT)
 """Requests whose bodies give facts."""
 
 _RECORD: Final = struct.Struct(">iI28xi")
-_STORE_TIME: Final = struct.Struct(">q")
+"""size, magic, and sysFlag of a stored record"""
+_TIME: Final = struct.Struct(">q")
 _LENGTH: Final = struct.Struct(">i")
+_LEAST: Final = FIELD_ENDS[-1][BORN_PORT] + _TIME.size
+"""bytes up to the store time, if the born host is IPv6"""
 _TIMER_PREFIX: Final = b"TIMER_"
 _TIMER_NAMES: Final = ("TIMER_DELAY_MS", "TIMER_DELAY_SEC", "TIMER_DELIVER_MS", "TIMER_OUT_MS")
 _TIMERS: Final = {
@@ -112,14 +114,15 @@ def _route_remembered(body: bytes) -> tuple[str, ...]:
 
 def message_facts(body: bytes) -> list[str]:
     """Return the facts of the first stored message in a body."""
-    if len(body) < 76:
+    if len(body) < _LEAST:
         return []
     size, magic, flag = _RECORD.unpack_from(body)
     if magic not in RECORD_MAGICS:
         return []
-    (stored,) = _STORE_TIME.unpack_from(body, 68 if flag & _BORN_HOST_V6 else 56)
+    ends = FIELD_ENDS[flag >> 4 & 3]
+    (stored,) = _TIME.unpack_from(body, ends[BORN_PORT])
     facts = [fact(STORED_MS, stored)]
-    begin = _after_content(body, size, flag)
+    begin = _after_content(body, size, ends)
     if begin is None:
         return facts
     key = _UNIQUE_KEY.search(body, begin, size)
@@ -129,13 +132,15 @@ def message_facts(body: bytes) -> list[str]:
     return facts if timer is None else [*facts, fact(TIMER, timer)]
 
 
-def _after_content(body: bytes, size: int, flag: int) -> int | None:
-    """Return the place of topic and properties of the first message, or None."""
-    after_hosts = 84 + (12 if flag & _BORN_HOST_V6 else 0) + (12 if flag & _STORE_HOST_V6 else 0)
-    if not after_hosts + 4 < size <= len(body):
+def _after_content(body: bytes, size: int, ends: tuple[int, ...]) -> int | None:
+    """Return the place of topic and properties of the first message, or None.
+
+    `ends` are those of its fixed fields, the last of which is the length of its body.
+    """
+    if not ends[-1] < size <= len(body):
         return None
-    (length,) = _LENGTH.unpack_from(body, after_hosts)
-    begin = after_hosts + 4 + length
+    (length,) = _LENGTH.unpack_from(body, ends[-2])
+    begin = ends[-1] + length
     return None if length < 0 or begin >= size else begin
 
 
@@ -149,7 +154,7 @@ def _timer(body: bytes, begin: int, size: int, stored: int) -> str | None:
         number = None if match is None else natural_of(match[1].decode())
         if number is not None:
             values[name] = number
-    (created,) = _STORE_TIME.unpack_from(body, 40)
+    (created,) = _TIME.unpack_from(body, FIELD_STARTS["born_timestamp"])
     asked = values.get("TIMER_DELAY_MS")
     if asked is None and "TIMER_DELAY_SEC" in values:
         asked = values["TIMER_DELAY_SEC"] * 1000

@@ -58,7 +58,7 @@ _PUSHED_REPLY: Final = int(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT)
 _ACKS: Final = frozenset(
     (int(RequestCode.ACK_MESSAGE), int(RequestCode.CHANGE_MESSAGE_INVISIBLETIME))
 )
-_CLIENT_REQUESTS: Final = frozenset((int(RequestCode.UNREGISTER_CLIENT),))
+_UNREGISTER: Final = int(RequestCode.UNREGISTER_CLIENT)
 
 NOT_ALLOWED: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.NO_PERMISSION)))
 """Codes of 4.x and 5.x for a client without permission."""
@@ -70,12 +70,7 @@ CORRELATION_ID: Final = "CORRELATION_ID"
 """property of a request message and of its reply"""
 
 HEADER_FACTS: Final = (
-    PULLS
-    | POPS
-    | SENDS
-    | _ACKS
-    | _CLIENT_REQUESTS
-    | frozenset((_SEND_BACK, _END, _CHECK, _PUSHED_REPLY))
+    PULLS | POPS | SENDS | _ACKS | frozenset((_SEND_BACK, _END, _CHECK, _PUSHED_REPLY, _UNREGISTER))
 )
 """Requests whose ext fields give facts."""
 
@@ -140,7 +135,7 @@ def _send_facts(code: int, request: dict[str, str], response_code: int) -> list[
 
 
 def _reply_facts(properties: str | None) -> list[str]:
-    if not properties or CORRELATION_ID not in properties:
+    if not properties or CORRELATION_ID not in properties:  # nearly all sends
         return []
     values = decode_properties(properties)
     return present_facts((CORRELATION, values.get(CORRELATION_ID)), (TTL_MS, values.get("TTL")))
@@ -150,6 +145,7 @@ def _pull_facts(request: dict[str, str], response: dict[str, str] | None) -> lis
     begin = request.get("queueOffset")
     if response is None:
         suspends = number_or_zero(request.get("sysFlag", "")) & _SUSPENDS
+        # A pull that a broker may hold is not late before this time.
         held = request.get("suspendTimeoutMillis") if suspends else "0"
         return pull_facts(begin, None, None, None, None) + present_facts((SUSPEND_MS, held))
     get = response.get

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from ...facts import value_in
+from ...table_text import entries
 
 MAX_FACTS: Final = 128
 """maximum facts of an exchange"""
@@ -65,147 +66,70 @@ TTL_MS: Final = "ttl_ms"
 SERVER_VERSION: Final = "server_version"
 FAULT: Final = "fault"
 
-FACTS: Final = (
-    FactKind(CONSUMER, "`TYPE MODEL GROUP` of a consumer group", "heartbeat: body"),
-    FactKind(PRODUCER, "a producer group", "heartbeat: body"),
-    FactKind(
-        CONSUME_FROM, "`WHERE GROUP`: where a group without an offset starts", "heartbeat: body"
-    ),
-    FactKind(
-        RESPELLED,
-        "member of the body in another spelling than Java's, which brokers since 5.4 do not read",
-        "heartbeat: body",
-    ),
-    FactKind(SUBSCRIPTION, "`GROUP TOPIC TYPE EXPRESSION` of a subscription", "heartbeat: body"),
-    FactKind(
-        ROUTE,
-        "`PERM READ WRITE IDS NAME` of a broker in a route: permission bits, numbers of queues, ids"
-        " of its addresses (0: the master) joined by commas",
-        "route: body of the response",
-    ),
-    FactKind(
-        SLAVE,
-        "`ID ADDRESS` of a broker in a route that is not a master",
-        "route: body of the response",
-    ),
-    FactKind(GROUP, "group whose queues are locked or unlocked", "request body"),
-    FactKind(QUEUES_REQUESTED, "queues that a consumer asks to lock", "request body"),
-    FactKind(QUEUES_LOCKED, "queues that were locked for the consumer", "response body"),
-    FactKind(MEMBERS, "members of a consumer group", "response body"),
-    FactKind(MEMBER, "client id of one of them", "response body"),
-    FactKind(
-        OFFSETS,
-        "`ASKED NEXT MIN MAX` of a pull; `-` for what is absent",
-        "ext fields `queueOffset`, `nextBeginOffset`, `minOffset`, `maxOffset`",
-    ),
-    FactKind(
-        FROM_BROKER,
-        "id of the broker that the next pull should go to, unless it is the master's",
-        "ext field `suggestWhichBrokerId`",
-    ),
-    FactKind(
-        STORED_MS,
-        "store time of the first message of a pull or of ReceiveMessage, ms",
-        "response body",
-    ),
-    FactKind(FIRST_KEY, "UNIQ_KEY of that message", "response body"),
-    FactKind(
-        TIMER,
-        "`ASKED TOOK LATE` of the first message of a pull or of ReceiveMessage, if timed: ms of"
-        " delay that its producer asked for, ms from its creation to its delivery to the queue, ms"
-        " that the broker delivered it after it was due (`-`: the broker did not delay it)",
-        "response body",
-    ),
-    FactKind(DELAY_LEVEL, "delay level of a returned message", "ext field `delayLevel`"),
-    FactKind(TRANSACTION, "`prepared` of a half message", "sysFlag of a send"),
-    FactKind(TRANSACTION_ID, "transaction id", "ext field `transactionId`"),
-    FactKind(
-        DECISION,
-        "`commit`, `rollback` or `unknown`: how a transaction ends",
-        "ext field `commitOrRollback`",
-    ),
-    FactKind(
-        CHECKED,
-        "`true`: the transaction was ended in response to a check by the broker",
-        "ext field `fromTransactionCheck`",
-    ),
-    FactKind(
-        DEADLINE_MS,
-        "time until which a message of POP may be acknowledged, ms",
-        "ext field `extraInfo`; gRPC: receipt handle",
-    ),
-    FactKind(
-        BORN_MS,
-        "time of a pop by its client's clock, ms, if the broker reports that the pop has expired",
-        "ext field `bornTime`",
-    ),
-    FactKind(SETTING, "name of a setting that is changed, without its value", "request body"),
-    FactKind(
-        RECONSUMED,
-        "how often a message that is sent was consumed",
-        "ext field of a send; gRPC: field of a dead letter",
-    ),
-    FactKind(
-        RECONSUME_LIMIT,
-        "maximum of `reconsumed` before the message becomes a dead letter",
-        "ext field of a send; gRPC: field of a dead letter",
-    ),
-    FactKind(PROPERTIES, "bytes of the properties of a refused send", "ext field of a send"),
-    FactKind(
-        ACCOUNT,
-        "account of a client whose send, pull or unregistration was refused with code 1 or 16;"
-        " never its secret",
-        "ext field `AccessKey`; gRPC: metadata `authorization`, code 40100 or 40300",
-    ),
-    FactKind(
-        CLIENT_TYPE, "type of a gRPC client: `PRODUCER`, `PUSH_CONSUMER`, …", "message of gRPC"
-    ),
-    FactKind(
-        MESSAGE_TYPE, "`NORMAL`, `FIFO`, `DELAY`, `TRANSACTION`, … of a message", "message of gRPC"
-    ),
-    FactKind(
-        MESSAGE_GROUP,
-        "message group, within which FIFO messages keep their order",
-        "message of gRPC",
-    ),
-    FactKind(DELIVER_MS, "time from which a message may be delivered, ms", "message of gRPC"),
-    FactKind(
-        STREAM_RESET,
-        "`REASON SIDE`: why and by whom a call of gRPC was ended before its response",
-        "RST_STREAM",
-    ),
-    FactKind(
-        REQUESTED_ENDPOINT,
-        "`HOST:PORT` of a proxy as its client knows it",
-        "request of a route, gRPC",
-    ),
-    FactKind(ENDPOINT, "`HOST:PORT` of a proxy that a route names", "response of a route, gRPC"),
-    FactKind(
-        SUSPEND_MS,
-        "ms that a broker may hold a pull that has no response; 0: it may not",
-        "ext fields `suspendTimeoutMillis`, `sysFlag`",
-    ),
-    FactKind(
-        CORRELATION,
-        "id that joins a request (a message that asks for a reply) and its reply",
-        "ext field `properties` of a send, and of a reply that is passed on (326)",
-    ),
-    FactKind(
-        TTL_MS,
-        "ms that the sender of the request waits for the reply",
-        "ext field `properties` of a send, and of a reply that is passed on (326)",
-    ),
-    FactKind(
-        SERVER_VERSION,
-        "release of the broker, of a pull with the fact `timer`",
-        "field `version` of the response",
-    ),
-    FactKind(
-        FAULT,
-        "fault that `rmqtool proxy` injected into the request or its response",
-        "comment of the packet of the request, pcapng",
-    ),
-)
+# NAME: value <- source; the table of docs/decoded-log.md
+_TABLE: Final = """
+consumer: `TYPE MODEL GROUP` of a consumer group <- heartbeat: body
+producer: a producer group <- heartbeat: body
+consume_from: `WHERE GROUP`: where a group without an offset starts <- heartbeat: body
+respelled: member of the body in another spelling than Java's, which brokers since 5.4 do not read
+  <- heartbeat: body
+subscription: `GROUP TOPIC TYPE EXPRESSION` of a subscription <- heartbeat: body
+route: `PERM READ WRITE IDS NAME` of a broker in a route: permission bits, numbers of queues, ids
+  of its addresses (0: the master) joined by commas <- route: body of the response
+slave: `ID ADDRESS` of a broker in a route that is not a master <- route: body of the response
+group: group whose queues are locked or unlocked <- request body
+queues_asked: queues that a consumer asks to lock <- request body
+queues_locked: queues that were locked for the consumer <- response body
+members: members of a consumer group <- response body
+member: client id of one of them <- response body
+offsets: `ASKED NEXT MIN MAX` of a pull; `-` for what is absent <- ext fields `queueOffset`,
+  `nextBeginOffset`, `minOffset`, `maxOffset`
+from_broker: id of the broker that the next pull should go to, unless it is the master's <- ext
+  field `suggestWhichBrokerId`
+stored_ms: store time of the first message of a pull or of ReceiveMessage, ms <- response body
+first_key: UNIQ_KEY of that message <- response body
+timer: `ASKED TOOK LATE` of the first message of a pull or of ReceiveMessage, if timed: ms of
+  delay that its producer asked for, ms from its creation to its delivery to the queue, ms that
+  the broker delivered it after it was due (`-`: the broker did not delay it) <- response body
+delay_level: delay level of a returned message <- ext field `delayLevel`
+transaction: `prepared` of a half message <- sysFlag of a send
+transaction_id: transaction id <- ext field `transactionId`
+decision: `commit`, `rollback` or `unknown`: how a transaction ends <- ext field
+  `commitOrRollback`
+checked: `true`: the transaction was ended in response to a check by the broker <- ext field
+  `fromTransactionCheck`
+deadline_ms: time until which a message of POP may be acknowledged, ms <- ext field `extraInfo`;
+  gRPC: receipt handle
+born_ms: time of a pop by its client's clock, ms, if the broker reports that the pop has expired
+  <- ext field `bornTime`
+setting: name of a setting that is changed, without its value <- request body
+reconsumed: how often a message that is sent was consumed <- ext field of a send; gRPC: field of a
+  dead letter
+reconsume_limit: maximum of `reconsumed` before the message becomes a dead letter <- ext field of
+  a send; gRPC: field of a dead letter
+properties_bytes: bytes of the properties of a refused send <- ext field of a send
+account: account of a client whose send, pull or unregistration was refused with code 1 or 16;
+  never its secret <- ext field `AccessKey`; gRPC: metadata `authorization`, code 40100 or 40300
+client_type: type of a gRPC client: `PRODUCER`, `PUSH_CONSUMER`, … <- message of gRPC
+message_type: `NORMAL`, `FIFO`, `DELAY`, `TRANSACTION`, … of a message <- message of gRPC
+message_group: message group, within which FIFO messages keep their order <- message of gRPC
+deliver_ms: time from which a message may be delivered, ms <- message of gRPC
+stream_reset: `REASON SIDE`: why and by whom a call of gRPC was ended before its response <-
+  RST_STREAM
+asked_endpoint: `HOST:PORT` of a proxy as its client knows it <- request of a route, gRPC
+endpoint: `HOST:PORT` of a proxy that a route names <- response of a route, gRPC
+suspend_ms: ms that a broker may hold a pull that has no response; 0: it may not <- ext fields
+  `suspendTimeoutMillis`, `sysFlag`
+correlation: id that joins a request (a message that asks for a reply) and its reply <- ext field
+  `properties` of a send, and of a reply that is passed on (326)
+ttl_ms: ms that the sender of the request waits for the reply <- ext field `properties` of a send,
+  and of a reply that is passed on (326)
+server_version: release of the broker, of a pull with the fact `timer` <- field `version` of the
+  response
+fault: fault that `rmqtool proxy` injected into the request or its response <- comment of the
+  packet of the request, pcapng
+"""
+FACTS: Final = tuple(FactKind(name, *text.split(" <- ")) for name, text in entries(_TABLE))
 """All names, in document order."""
 
 

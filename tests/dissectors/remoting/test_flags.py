@@ -10,6 +10,7 @@ from dissectors.remoting.flags import (
     DELAY_LEVELS,
     MEANINGS,
     PULL_FLAGS,
+    TRANSACTION_TYPES,
     UNIT_FLAGS,
     delay_of,
     describe_broker_id,
@@ -20,12 +21,12 @@ from dissectors.remoting.flags import (
     describe_send_back_level,
     describe_sys_flag,
     describe_time_ms,
-    describe_transaction,
     describe_unit_sys_flag,
     meaning_of,
 )
 from dissectors.remoting.header_tables.classes import CLASSLESS
-from dissectors.remoting.headers import HEADERS, FieldType
+from dissectors.remoting.header_tables.field import FieldType
+from dissectors.remoting.headers import HEADERS
 
 from .protocol_facts import table
 
@@ -58,7 +59,7 @@ def test_permissions(perm: int, text: str) -> None:
 
 
 def test_transactions() -> None:
-    assert [describe_transaction(value) for value in (0, 4, 8, 12, 1)] == [
+    assert [TRANSACTION_TYPES.get(value) for value in (0, 4, 8, 12, 1)] == [
         "NOT_TYPE",
         "PREPARED",
         "COMMIT",

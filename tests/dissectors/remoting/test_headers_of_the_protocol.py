@@ -10,11 +10,10 @@ import pytest
 from dissectors.decode.pipeline import Decode
 from dissectors.grpc.command import CallCommand
 from dissectors.remoting.code_names import OPERATIONS, operation_of
+from dissectors.remoting.header_tables.field import FieldType, HeaderField
 from dissectors.remoting.headers import (
     HEADERS,
     HOOK_FIELDS,
-    FieldType,
-    HeaderField,
     encode_ext_fields,
     header_fields,
     header_name,
@@ -145,7 +144,7 @@ def test_commands_of_real_clusters(capture: Path) -> None:
                 if command is None:
                     continue
                 wire = command.ext_fields or {}
-                header = typed_header(asked.code, response, wire, command.version)
+                header = typed_header(asked.code, response, wire)
                 missing = [text for text in header.problems if text.endswith(" is missing")]
                 assert list(header.problems) == (missing if capture.stem in INCOMPLETE else [])
                 assert encode_ext_fields(asked.code, response, header.fields) == wire

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from dissectors.remoting.bodies.registration import encode_registration
 from dissectors.remoting.bodies.registry import decode_body
 from dissectors.remoting.messages.batch import BatchItem, encode_batch
 from replay.sandbox import SandboxOptions, SandboxThread, TopicSpec, sandbox_thread
+from tests.dissectors.remoting.registrations import encode_registration
 from tests.patience import wait_for
 
 from .requests import TOPIC, messages_of, read

@@ -1,8 +1,8 @@
 """Write plain message properties as JSON from their bytes.
 
 Properties are plain if they are ASCII without quotes, backslashes, and control characters other
-than the two separators, if no name occurs twice, and if only UNIQ_KEY has parts (`ids.parts`). They
-are read like `decode_properties` reads them. RocketMQ: MessageDecoder.string2messageProperties.
+than the two separators, if no name occurs twice, and if only UNIQ_KEY has parts (`ids.parts`).
+RocketMQ: MessageDecoder.string2messageProperties.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class PlainProperties:
             name_end: i64 = stop_from(data, at, stop)
             if name_end < 0:
                 return False
-            if name_end == stop or i64(data[name_end]) == _VALUE_END:  # no value
+            # Entries without a name or a value are skipped, as in `decode_properties`.
+            if name_end == stop or i64(data[name_end]) == _VALUE_END:
                 at = name_end + 1
                 continue
             if i64(data[name_end]) != _NAME_END:
@@ -82,6 +83,7 @@ class PlainProperties:
             if name_end > at and end > name_end + 1 and not self._add(at, name_end, end):
                 return False
             at = end + 1
+        # Different names may have the same mark: the names decide, in rare cases.
         return not self._maybe_twice or not self._has_one_twice(stop)
 
     def _add(self, at: i64, name_end: i64, end: i64) -> bool:

@@ -1,4 +1,4 @@
-"""Parts common to all kinds of messages, written as JSON."""
+"""What all kinds of messages share, written as JSON. Fields are in the order of `ShownMessage`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 from librt.strings import BytesWriter
 from mypy_extensions import i64
 
-from ....json_bytes import put_number
+from ....json_bytes import put_integer, put_number
 from ....plain_json import CLOSE, QUOTE, first_of, stops_in, word_at
 from ...ids.parts import property_parts
 from ...messages.properties import decode_properties
@@ -28,45 +28,63 @@ _TRANSACTIONS: Final = {
 
 
 @final
-class Topic:
-    """Topic of one message at a time, shared by most."""
+class MessageText:
+    """One message at a time; messages that follow each other often have the same topic."""
 
-    __slots__ = ("_name", "is_own", "text")
+    __slots__ = ("_born_ms", "_data", "_decoded", "_is_plain", "_plain", "_topic", "_topic_text",
+                 "has_own_topic")  # fmt: skip
 
     def __init__(self) -> None:
-        self._name = ""
-        self.text = b'""'
-        """the topic as JSON"""
-        self.is_own = is_own_topic("")
+        self._topic = ""
+        self._topic_text = b'""'
+        self.has_own_topic = is_own_topic("")
         """RocketMQ itself writes messages of this topic"""
-
-    def set(self, name: str) -> None:
-        """Set the topic of the next message."""
-        if name != self._name:
-            self._name, self.text, self.is_own = name, ENCODER.encode(name), is_own_topic(name)
-
-
-@final
-class Properties:
-    """Properties of one message at a time."""
-
-    __slots__ = ("_data", "_decoded", "_is_plain", "_plain")
-
-    def __init__(self) -> None:
         self._plain = PlainProperties()
         self._is_plain = False
         self._data = b""
         self._decoded = _NO_PROPERTIES
+        self._born_ms: i64 = 0
 
-    def set(self, data: bytes, at: i64, stop: i64) -> None:
-        """Load the properties in a range of bytes."""
+    def set_topic(self, name: str) -> None:
+        """Set the topic of the next message."""
+        if name != self._topic:
+            self._topic, self._topic_text = name, ENCODER.encode(name)
+            self.has_own_topic = is_own_topic(name)
+
+    def set_properties(self, data: bytes, at: i64, stop: i64) -> None:
+        """Set the properties of the next message: a range of bytes."""
         self._data = data
         self._is_plain = self._plain.find(data, at, stop)
         if not self._is_plain:
             self._decoded = decode_properties(data[at:stop].decode("utf-8", "replace"))
 
-    def write(self, out: BytesWriter) -> None:
-        """Write the properties, except those with fields of their own."""
+    def put_start(
+        self,
+        out: BytesWriter,
+        queue_id: i64,
+        flag: i64,
+        sys_flag: i64,
+        born_ms: i64,
+        reconsume_times: i64,
+    ) -> None:
+        """Write the fields that sent and stored messages have, before their body."""
+        self._born_ms = born_ms
+        out.write(b'{"topic":')
+        out.write(self._topic_text)
+        out.write(b',"queueId":')
+        put_integer(out, queue_id)
+        self._put_properties(out)
+        out.write(b',"flag":')
+        put_integer(out, flag)
+        out.write(b',"sysFlag":')
+        put_integer(out, sys_flag)
+        out.write(_TRANSACTIONS[sys_flag & TRANSACTION_MASK])
+        out.write(b',"bornTimestamp":')
+        put_integer(out, born_ms)
+        out.write(b',"reconsumeTimes":')
+        put_integer(out, reconsume_times)
+
+    def _put_properties(self, out: BytesWriter) -> None:
         if self._is_plain:
             self._plain.write(out)
             return
@@ -81,8 +99,18 @@ class Properties:
         out.write(b',"properties":')
         out.write(ENCODER.encode(properties))
 
-    def write_parts(self, out: BytesWriter, near_ms: i64) -> None:
-        """Write the parts of the properties; `near_ms` is a time near their ids."""
+    def put_end(self, out: BytesWriter, content: bytes, near_ms: i64) -> None:
+        """Write an uncompressed body, and the parts of the properties.
+
+        `near_ms` is a time near that of an id in a message without a time of creation.
+        """
+        _put_content(out, content)
+        if self._born_ms:
+            near_ms = self._born_ms
+        self._put_parts(out, near_ms)
+        out.append(CLOSE)
+
+    def _put_parts(self, out: BytesWriter, near_ms: i64) -> None:
         plain, properties = self._plain, self._decoded
         if self._is_plain:
             if not plain.key_end:
@@ -101,13 +129,7 @@ class Properties:
             out.write(ENCODER.encode(parts))
 
 
-def put_transaction(out: BytesWriter, sys_flag: i64) -> None:
-    """Write the transaction state in the bits of `SysFlag`."""
-    out.write(_TRANSACTIONS[sys_flag & TRANSACTION_MASK])
-
-
-def put_content(out: BytesWriter, content: bytes) -> None:
-    """Write an uncompressed message body."""
+def _put_content(out: BytesWriter, content: bytes) -> None:
     out.write(b',"compression":null,"bodySize":')
     put_number(out, len(content))
     if _is_plain(content):
@@ -132,6 +154,7 @@ def _is_plain(content: bytes) -> bool:
     while at < size:
         stops: i64 = stops_in(word_at(content, at, size))
         if stops:
+            # `word_at` pads the last word with zeros, which are stops, too.
             return stops > 0 and at + first_of(stops) >= size
         at += 7
     return True

@@ -22,6 +22,7 @@ from ...ids.message_ids import (
     MINUTE_MS,
     NO_ZONE,
     clock_of,
+    hexadecimal_at,
     is_zone_known,
     zone_minutes,
 )
@@ -40,10 +41,6 @@ _TAIL: Final[i64] = KEY_END
 _EARLIEST: Final[i64] = EARLIEST_MS
 _LATEST: Final[i64] = LATEST_MS
 _MINUTE: Final[i64] = MINUTE_MS
-_ZERO: Final = 0x30
-_NINE: Final = 0x39
-_A: Final = 0x41
-_CASE: Final = 0x20
 
 
 def put_unique_key(out: BytesWriter, data: bytes, at: i64, end: i64, near_ms: i64) -> bool:
@@ -59,12 +56,12 @@ def put_unique_key(out: BytesWriter, data: bytes, at: i64, end: i64, near_ms: i6
     start = _MAKERS.get(maker)
     if start is None:
         start = _start_of(maker)
-    number: i64 = _number_in(data, place, end)
+    number: i64 = hexadecimal_at(data, place, _TAIL)
     if number < 0 or not start:
         return False
     clock: i64 = clock_of(number >> 16, near_ms)
     minutes: i64 = zone_minutes(clock - near_ms)
-    if minutes == NO_ZONE:
+    if minutes == NO_ZONE:  # the id is old, or a clock is wrong: its time is taken as UTC
         minutes = 0
     out.write(start)
     put_integer(out, clock - minutes * _MINUTE)
@@ -85,20 +82,3 @@ def _start_of(maker: bytes) -> bytes:
     start = b"" if parts is None else _ENCODER.encode(parts)[:-1] + _BORN
     _MAKERS[maker] = start
     return start
-
-
-def _number_in(data: bytes, at: i64, end: i64) -> i64:
-    """Parse at most 15 hexadecimal digits; return -1 if invalid."""
-    number: i64 = 0
-    while at < end:
-        digit: i64 = i64(data[at]) - _ZERO
-        if digit < 0:
-            return -1
-        if digit > _NINE - _ZERO:
-            digit = (i64(data[at]) | _CASE) - (_A | _CASE)
-            if digit < 0 or digit > 5:
-                return -1
-            digit += 10
-        number = number << 4 | digit
-        at += 1
-    return number

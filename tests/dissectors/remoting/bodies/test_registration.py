@@ -9,13 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.remoting.bodies.body import Body, BodyInput
-from dissectors.remoting.bodies.registration import (
-    decode_registration,
-    decode_topic_config,
-    encode_registration,
-    encode_topic_config,
-)
+from dissectors.remoting.bodies.registration import decode_registration, decode_topic_config
 
+from ..registrations import encode_registration, encode_topic_config
 from ..vectors import REGISTRATION, json_vectors, other_vectors
 
 PLAIN = zlib.decompress(REGISTRATION)

@@ -14,9 +14,9 @@ from dissectors.remoting.bodies import (
     body_value,
     decode_body,
     encode_body,
-    message_value,
 )
 from dissectors.remoting.bodies.json_body import json_type_of
+from dissectors.remoting.bodies.messages import message_value
 from dissectors.remoting.bodies.registry import FORMS
 from dissectors.remoting.code_names import OPERATIONS
 from dissectors.remoting.codes import RequestCode
@@ -125,11 +125,9 @@ def test_what_cannot_be_written(code: int, response: bool, value: object) -> Non
 
 
 def test_bodies_as_json_values() -> None:
-    shown = body_value(decode_body(11, True, 0, STORED_V4, {}))
-    assert shown == {
-        "kind": "stored-messages",
-        "messages": [message_value(decode_messages(STORED_V4).messages[0])],
-    }
+    stored = decode_body(11, True, 0, STORED_V4, {})
+    assert body_value(stored) == {"kind": "stored-messages"}
+    assert stored.messages == decode_messages(STORED_V4).messages
     assert body_value(Body("none")) == {"kind": "none"}
     assert body_value(Body("raw", problem="why")) == {"kind": "raw", "problem": "why"}
     user = decode_body(3004, True, 0, b'{"username":"u","password":"p","x":1}', {})
@@ -164,7 +162,8 @@ def test_any_bytes_for_any_operation(
     found = decode_body(*side, response_code, body, ext_fields)
     assert (found.kind == "none") == (body == b"")
     assert found.messages or found.value is not None or found.problem or not body
-    json.dumps(body_value(found), allow_nan=False).encode("utf-8", "surrogatepass")
+    shown = [body_value(found), *map(message_value, found.messages)]
+    json.dumps(shown, allow_nan=False).encode("utf-8", "surrogatepass")
 
 
 QUEUE = {"brokerName": "b", "perm": 6, "readQueueNums": 4, "topicSynFlag": 0, "writeQueueNums": 4}

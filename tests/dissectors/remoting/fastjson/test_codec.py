@@ -49,7 +49,7 @@ def test_a_reference_to_a_key() -> None:
         "mqPopTable": PairMap([(queue, {"droped": False})]),
         "mqTable": PairMap([(queue, {"locked": True})]),
     }
-    assert (found.problem, found.references_kept) == (None, 0)
+    assert found.problem is None
 
 
 def test_the_texts_of_java() -> None:
@@ -58,7 +58,7 @@ def test_the_texts_of_java() -> None:
             continue  # a text of its own, not JSON
         found = decode_json(vector["text"].encode())
         assert found.problem is None, vector["name"]
-        assert found.references_kept == 0, vector["name"]
+        assert "$ref" not in str(found.value), vector["name"]
         json.dumps(to_json_value(found.value), allow_nan=False)
         try:
             expected = json.loads(vector["text"])
@@ -172,7 +172,7 @@ def test_references_cannot_blow_a_text_up() -> None:
         lines.append(f'"{name}":[{",".join([f"""{{"$ref":"$.{before}"}}"""] * 10)}]')
     found = decode_json(("{" + ",".join(lines) + "}").encode())
     assert found.problem is None
-    assert found.references_kept > 50
+    assert str(found.value).count("$ref") > 50
     assert len(json.dumps(to_json_value(found.value))) < 12 * EXPANSION_LIMIT
 
 

@@ -39,7 +39,7 @@ class Decoding:
 
     def __post_init__(self) -> None:
         self.decoder = FrameDecoder(9, self.findings, self.keep, self.synchronized)
-        self.decoder.started = self.started
+        self.decoder.search.started = self.started
 
     def feed(self, data: bytes) -> Decoding:
         """One piece, brought by a packet of its own, in the middle of other bytes."""

@@ -61,7 +61,7 @@ def work_of(stream: bytes, size: int) -> tuple[int, list[Frame]]:
         piece = stream[at : at + size]
         decoder.receive(piece, 0, len(piece), at, number, number, found)
     decoder.finish(found)
-    return decoder.work, found
+    return decoder.search.work, found
 
 
 @pytest.mark.slow

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 
 from dissectors.remoting.ids.pop_receipts import (
     PopEntry,

@@ -14,8 +14,7 @@ SW8 = "1-TRACEID-SEGMENTID-3-U0VSVklDRQ==-SU5TVEFOQ0U=-RU5EUE9JTlQ=-MTAuMC4wLjE6
 
 def test_a_traceparent() -> None:
     found = decode_traceparent(TRACEPARENT)
-    assert found == TraceParent(0, "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", 1)
-    assert found.sampled
+    assert found == TraceParent(0, "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", True)
     later = decode_traceparent("cc" + TRACEPARENT[2:-1] + "8-what-the-future-will-be-like")
     assert later is not None
     assert (later.version, later.sampled) == (0xCC, False)

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from dissectors.remoting.messages.batch import (
     BatchItem,
-    count_batch,
     decode_batch,
     encode_batch,
     is_inner_batch,
     unwrap_inner_batch,
 )
 from dissectors.remoting.messages.compression import compress
+from dissectors.remoting.messages.counting import count_batch
 from dissectors.remoting.messages.message import StoredMessage
 
 from ..vectors import BATCH, other_vectors

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from librt.strings import BytesWriter
 
 from dissectors.remoting.bodies.message_texts.unique_key import put_unique_key
-from dissectors.remoting.ids.message_ids import KEY_LENGTHS, UniqueKey
+from dissectors.remoting.ids.message_ids import KEY_LENGTHS, created_at
 from dissectors.remoting.ids.parts import property_parts
 
 from .shown import NEAR_MS, UNIQUE_KEY
@@ -48,7 +48,7 @@ def test_any_id(text: str, near_ms: int) -> None:
 def test_any_zone(month_offset: int, minutes: int, apart: int) -> None:
     """The time near an id is another zone's, and some seconds off."""
     text = f"{UNIQUE_KEY[:20]}{month_offset:08X}0001"
-    born = UniqueKey("", 0, 0, month_offset, 1).created_at(NEAR_MS)
+    born = created_at(month_offset, NEAR_MS)
     near_ms = born - minutes * 60_000 + apart
     assert written(text, near_ms) == expected(text, near_ms)
 
