@@ -141,22 +141,17 @@ def pdu_of(direction: Direction, frame: Frame, command: RemotingCommand) -> Pdu:
     return Pdu(direction, frame, command, view_of_command(command))
 
 
-NO_PDUS: Final[dict[int, Pdu]] = {}
-"""shared empty dict for all directions without waiting PDUs; never modified"""
-
-
 @final
 class Direction:
-    """One direction of a conversation."""
+    """TCP state of one direction of a conversation."""
 
     __slots__ = (
-        "acked_at_end", "conversation", "decoder", "early", "ended_at", "finished", "first_seq",
-        "isn", "key", "late", "late_most", "listed", "mark_age", "mark_end", "mark_repeats",
-        "mark_ts", "packets", "payload_bytes", "peer", "reassembler", "requests", "src", "syn_ts",
-        "syns", "truncated", "zero_windows",
+        "acked_at_end", "conversation", "ended_at", "finished", "first_seq", "isn", "key", "late",
+        "late_most", "mark_age", "mark_end", "mark_repeats", "mark_ts", "packets", "payload_bytes",
+        "peer", "reassembler", "src", "syn_ts", "syns", "truncated", "zero_windows",
     )  # fmt: skip
 
-    def __init__(self, conversation: Conversation, key: bytes, keep: i64) -> None:
+    def __init__(self, conversation: Conversation, key: bytes) -> None:
         self.conversation = conversation
         self.key = key
         self.src = source_of(key)
@@ -164,13 +159,6 @@ class Direction:
         self.peer: Direction = self
         """the other direction; set by the conversation"""
         self.reassembler = StreamReassembler(conversation.number, conversation.findings)
-        self.decoder = FrameDecoder(conversation.number, conversation.findings, keep, False)
-        self.requests = NO_PDUS
-        """unanswered requests sent in this direction, by opaque"""
-        self.early = NO_PDUS
-        """responses to requests of this direction that were seen before the request"""
-        self.listed = False
-        """registered with `ExchangeMatcher`: requests may be waiting here"""
         self.isn: i64 = -1
         """sequence number of the SYN; -1: not seen"""
         self.first_seq: i64 = -1
@@ -206,12 +194,6 @@ class Direction:
         self.syn_ts: i64 = 0
         """time of the last SYN"""
 
-    @property
-    def earliest_held(self) -> i64:
-        """Id of the earliest packet held behind a hole or in a partial frame; -1: none."""
-        waits: i64 = self.reassembler.earliest_held if self.reassembler.waiting else -1
-        return _earlier(waits, self.decoder.earliest_sought)
-
 
 class ConversationState:
     """Protocol state of a conversation: handles its bytes."""
@@ -240,7 +222,7 @@ class ConversationState:
 
     def start(self, direction: Direction) -> None:
         """Handle the SYN of a direction: for RocketMQ, its first byte begins a frame."""
-        direction.decoder.started = True
+        self.conversation.decoder_of(direction).started = True
 
     def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
         """Append the PDUs that these pieces complete."""
@@ -266,9 +248,10 @@ class Conversation(Followed):
 
     __slots__ = (
         "_payload_seen", "_pieces", "_reset", "after_fin", "client", "closed_by", "closing",
-        "closing_ts", "commands", "established_ts", "facts", "findings", "first", "first_packet",
-        "first_ts", "frames", "idle", "ignored", "linger", "mine", "number", "pause", "pause_end",
-        "payload_ts", "protocol", "reset_by", "second", "shaking", "state",
+        "closing_ts", "commands", "established_ts", "facts", "findings", "first", "first_decoder",
+        "first_packet", "first_ts", "frames", "idle", "ignored", "linger", "mine", "number",
+        "pause", "pause_end", "payload_ts", "protocol", "reset_by", "second", "second_decoder",
+        "shaking", "state",
     )  # fmt: skip
 
     state: ConversationState
@@ -322,9 +305,22 @@ class Conversation(Followed):
         self.commands: i64 = 0
         self._payload_seen = self._reset = False
         self._pieces: list[Piece] = []
-        self.first = Direction(self, key, keep)
-        self.second = Direction(self, reversed_key(key), keep)
+        self.first = Direction(self, key)
+        self.second = Direction(self, reversed_key(key))
         self.first.peer, self.second.peer = self.second, self.first
+        self.first_decoder = FrameDecoder(number, findings, keep, False)
+        """decoder of the frames of `first`"""
+        self.second_decoder = FrameDecoder(number, findings, keep, False)
+        """decoder of the frames of `second`"""
+
+    def decoder_of(self, direction: Direction) -> FrameDecoder:
+        """Return the decoder of the frames of a direction."""
+        return self.first_decoder if direction is self.first else self.second_decoder
+
+    def forget_frames(self) -> None:
+        """Drop all partial frames: the bytes of the connection are no frames."""
+        self.first_decoder.forget()
+        self.second_decoder.forget()
 
     def note(self, facts: list[str]) -> None:
         """Add facts of the connection."""
@@ -380,11 +376,18 @@ class Conversation(Followed):
 
     @property
     def earliest_held(self) -> i64:
-        """Id of the earliest held packet that may contain a command; -1: none."""
+        """Id of the earliest packet held that may contain a command; -1: none.
+
+        Packets are held behind holes, in partial frames, and by the state.
+        """
         if not self.state.may_give_commands:
             return -1
-        held: i64 = _earlier(self.first.earliest_held, self.second.earliest_held)
-        return _earlier(held, self.state.earliest)
+        held: i64 = _earlier(self.first_decoder.earliest_sought, self.state.earliest)
+        held = _earlier(held, self.second_decoder.earliest_sought)
+        for direction in (self.first, self.second):
+            if direction.reassembler.waiting:
+                held = _earlier(held, direction.reassembler.earliest_held)
+        return held
 
     def _control(self, direction: Direction, segment: Segment, pieces: list[Piece]) -> None:
         if segment.flags & SYN:

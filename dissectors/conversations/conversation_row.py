@@ -80,7 +80,7 @@ def _facts(conversation: Conversation) -> list[str]:
         after = conversation.after_fin
         facts = [*facts, facts_of.conversation_fact(facts_of.AFTER_FIN, after)]
     for direction in (conversation.first, conversation.second):
-        length = direction.decoder.too_long
+        length = conversation.decoder_of(direction).too_long
         if length and not direction.reassembler.gaps:
             facts = [*facts, facts_of.conversation_fact(facts_of.FRAME_LENGTH, length)]
     late = [

@@ -70,7 +70,7 @@ class Undecided(ConversationState):
     def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
         """Search for the first frame, or for the signature of another protocol."""
         conversation = self.conversation
-        decoder = direction.decoder
+        decoder = conversation.decoder_of(direction)
         frames = self._frames
         for at, piece in enumerate(pieces):
             if not isinstance(piece, Data):
@@ -102,7 +102,7 @@ class Undecided(ConversationState):
     def finish(self, direction: Direction, out: list[Pdu]) -> None:
         """Append what can still be decoded; a frame decides the protocol."""
         frames = self._frames
-        direction.decoder.finish(frames)
+        self.conversation.decoder_of(direction).finish(frames)
         if frames:
             self._recognize(direction)
             _give_commands(direction, frames, out)
@@ -127,7 +127,7 @@ class Undecided(ConversationState):
         become(self.conversation, RocketMq(self.conversation, False))
         peer = direction.peer
         if peer.reassembler.isn >= 0 and peer.reassembler.empty:
-            peer.decoder.synchronized = True
+            self.conversation.decoder_of(peer).synchronized = True
 
     def _foreign_of(self, direction: Direction, piece: Data) -> ConversationState | None:
         """Return the state for the protocol of a direction's first bytes, or None."""
@@ -221,7 +221,7 @@ class Undecided(ConversationState):
                 return
 
     def _decide(self, direction: Direction) -> None:
-        searched: i64 = direction.decoder.searched
+        searched: i64 = self.conversation.decoder_of(direction).searched
         limit: i64 = DETECT_LIMIT
         if direction.reassembler.isn >= 0 and direction.reassembler.gaps == 0:
             limit = DETECT_LIMIT_FROM_START
@@ -249,13 +249,14 @@ class RocketMq(ConversationState):
 
     def start(self, direction: Direction) -> None:
         """Handle the SYN of a direction."""
-        direction.decoder.started = True
+        decoder = self.conversation.decoder_of(direction)
+        decoder.started = True
         if self._is_announced:
-            direction.decoder.synchronized = True
+            decoder.synchronized = True
 
     def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
         """Append the commands that these pieces complete."""
-        decoder = direction.decoder
+        decoder = self.conversation.decoder_of(direction)
         frames = self._frames
         for piece in pieces:
             if isinstance(piece, Data):
@@ -270,7 +271,7 @@ class RocketMq(ConversationState):
     def finish(self, direction: Direction, out: list[Pdu]) -> None:
         """Append the truncated frame at the end, as far as it goes."""
         frames = self._frames
-        direction.decoder.finish(frames)
+        self.conversation.decoder_of(direction).finish(frames)
         if frames:
             _give_commands(direction, frames, out)
 
@@ -285,8 +286,7 @@ class Replicating(ConversationState):
         super().__init__(conversation, False, False)
         self._reading = reading
         reading.findings = conversation.findings
-        conversation.first.decoder.forget()
-        conversation.second.decoder.forget()
+        conversation.forget_frames()
 
     @property
     def protocol(self) -> str:
@@ -327,8 +327,7 @@ class Foreign(ConversationState):
 
     def __init__(self, conversation: Conversation) -> None:
         super().__init__(conversation, False, False)
-        conversation.first.decoder.forget()
-        conversation.second.decoder.forget()
+        conversation.forget_frames()
         conversation.ignored = True
         conversation.first.reassembler.forget()
         conversation.second.reassembler.forget()
@@ -353,7 +352,7 @@ def _speak_http2(conversation: Conversation, joined: bool) -> None:
 def _give_commands(direction: Direction, frames: list[Frame], out: list[Pdu]) -> None:
     """Append the commands of these frames, and clear the list."""
     conversation = direction.conversation
-    keep: i64 = direction.decoder.keep
+    keep: i64 = conversation.first_decoder.keep
     rows_only = keep in (KEEP_MESSAGES, KEEP_CARRIED)
     for frame in frames:
         conversation.frames += 1

@@ -362,8 +362,8 @@ class ConversationTable:
             conversation.state.release()
             if conversation.state.inside is not None:
                 conversation.state.inside.release()
-            conversation.first.decoder.release()
-            conversation.second.decoder.release()
+            conversation.first_decoder.release()
+            conversation.second_decoder.release()
             conversation.release_holes(pdus)
             out.append(ReleasedPdus(conversation, pdus, False, waited))
 
@@ -393,9 +393,12 @@ def held_bytes_of(conversation: Conversation) -> i64:
     inside = conversation.state.inside
     if inside is not None:
         held += inside.held
-    for side in (conversation.first, conversation.second):
-        held += side.decoder.held_memory + side.reassembler.held_bytes
-    return held
+    held += conversation.first_decoder.held_memory + conversation.second_decoder.held_memory
+    return (
+        held
+        + conversation.first.reassembler.held_bytes
+        + conversation.second.reassembler.held_bytes
+    )
 
 
 def _held_of(conversation: Conversation) -> int:

@@ -68,8 +68,7 @@ class Http2(ConversationState):
         self._seen: i64 = 0
         self._first_at: i64 = -1 if joined else 0
         self._second_at: i64 = -1 if joined else 0
-        conversation.first.decoder.forget()
-        conversation.second.decoder.forget()
+        conversation.forget_frames()
 
     @property
     def protocol(self) -> str:

@@ -61,8 +61,9 @@ class Announced(ConversationState):
 
     def start(self, direction: Direction) -> None:
         """Handle the SYN of a direction: its first byte begins a frame, or TLS."""
-        direction.decoder.started = True
-        direction.decoder.synchronized = True
+        decoder = self.conversation.decoder_of(direction)
+        decoder.started = True
+        decoder.synchronized = True
 
     def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
         """Detect TLS in the first bytes of the first sender, and continue with that state."""

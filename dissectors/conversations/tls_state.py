@@ -44,8 +44,7 @@ class Tls(ConversationState):
         self._begun = False
         self._first_offset: i64 = 0
         self._second_offset: i64 = 0
-        conversation.first.decoder.forget()
-        conversation.second.decoder.forget()
+        conversation.forget_frames()
 
     @property
     def protocol(self) -> str:
