@@ -12,7 +12,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from ..findings import Finding, FindingKind
-from ..replication.progress import MAX_REPLICATIONS, Replication
+from ..replication.progress import MAX_REPLICATIONS, Replication, first_of
 from ..rows.conversation_record import ConversationRecord
 from ..tcp.passed_flows import PassedFlows
 from ..tcp.reassembly import MAX_PENDING
@@ -156,12 +156,10 @@ class ConversationTable:
         """End conversations closed a while ago, and reduce the held bytes below the limit."""
         held: i64 = 0
         closed: list[Conversation] = []
-        for direction in self._directions.values():
-            conversation = direction.conversation
-            if conversation.first is direction:
-                held += held_bytes_of(conversation)
-                if conversation.closing and now - conversation.last_ts > conversation.linger:
-                    closed.append(conversation)
+        for conversation in self._all_open():
+            held += held_bytes_of(conversation)
+            if conversation.closing and now - conversation.last_ts > conversation.linger:
+                closed.append(conversation)
         self.most_held = max(self.most_held, held)
         for conversation in closed:
             out.append(self._end(conversation))
@@ -170,33 +168,27 @@ class ConversationTable:
 
     def release_holes(self, out: list[ReleasedPdus], quiet_since: i64 = ANY_TIME) -> None:
         """Release data held behind holes in connections quiet since then; end nothing."""
-        waiting: list[Conversation] = []
-        for direction in self._directions.values():
-            conversation = direction.conversation
-            if conversation.first is not direction or conversation.last_ts > quiet_since:
-                continue
-            if conversation.waiting:
-                waiting.append(conversation)
-        for conversation in waiting:
-            pdus: list[Pdu] = []
-            conversation.release_holes(pdus)
-            out.append(ReleasedPdus(conversation, pdus, False, True))
+        for conversation in self._all_open():
+            if conversation.waiting and conversation.last_ts <= quiet_since:
+                pdus: list[Pdu] = []
+                conversation.release_holes(pdus)
+                out.append(ReleasedPdus(conversation, pdus, False, True))
 
     def finish(self, out: list[ReleasedPdus]) -> None:
         """End all conversations in order of appearance, after the last packet."""
-        conversations: list[Conversation] = []
-        for direction in self._directions.values():
-            if direction.conversation.first is direction:
-                conversations.append(direction.conversation)
-        for conversation in conversations:
+        for conversation in self._all_open():
             out.append(self._end(conversation))
 
     def open_conversations(self) -> list[Conversation]:
         """Return the open conversations of this shard in order of appearance."""
+        return [conversation for conversation in self._all_open() if conversation.mine]
+
+    def _all_open(self) -> list[Conversation]:
+        """Return the open conversations of all shards in order of appearance."""
         conversations: list[Conversation] = []
         for direction in self._directions.values():
             conversation = direction.conversation
-            if conversation.mine and conversation.first is direction:
+            if conversation.first is direction:  # each has two directions here
                 conversations.append(conversation)
         return conversations
 
@@ -209,25 +201,20 @@ class ConversationTable:
         commands: i64 = 0
         gaps: i64 = 0
         gap_bytes: i64 = 0
-        for direction in self._directions.values():
-            conversation = direction.conversation
-            if conversation.mine and conversation.first is direction:
-                frames += conversation.frames
-                commands += conversation.commands
-                if conversation.state.is_rocketmq:
-                    rocketmq += 1
-                    for side in (conversation.first, conversation.second):
-                        gaps += side.reassembler.gaps
-                        gap_bytes += side.reassembler.gap_bytes
+        for conversation in self.open_conversations():
+            frames += conversation.frames
+            commands += conversation.commands
+            if conversation.state.is_rocketmq:
+                rocketmq += 1
+                for side in (conversation.first, conversation.second):
+                    gaps += side.reassembler.gaps
+                    gap_bytes += side.reassembler.gap_bytes
         return rocketmq, frames, commands, gaps, gap_bytes
 
     def open_replications(self) -> list[Replication]:
         """Return the replications of open slave-master conversations."""
         replications: list[Replication] = []
-        for direction in self._directions.values():
-            conversation = direction.conversation
-            if conversation.first is not direction or not conversation.mine:
-                continue
+        for conversation in self.open_conversations():
             replication = conversation.state.replication()
             if replication is not None:
                 replications.append(replication)
@@ -315,8 +302,7 @@ class ConversationTable:
         self.replication += 1
         self.replications.append(replication)
         if len(self.replications) >= 2 * MAX_REPLICATIONS:
-            self.replications.sort(key=_number_of)
-            del self.replications[MAX_REPLICATIONS:]
+            self.replications = first_of(self.replications)
 
     def _report_not_rocketmq(self, conversation: Conversation) -> None:
         if conversation.protocol == NO_PAYLOAD:
@@ -328,10 +314,7 @@ class ConversationTable:
 
     def _end_stalest(self, segment: Segment, out: list[ReleasedPdus]) -> None:
         """End an eighth of the conversations, those idle for the longest time."""
-        stale: list[Conversation] = []
-        for direction in self._directions.values():
-            if direction.conversation.first is direction:
-                stale.append(direction.conversation)
+        stale = self._all_open()
         stale.sort(key=_last_ts_of)
         del stale[MAX_CONVERSATIONS // 8 :]
         detail = f"{len(stale)} of {MAX_CONVERSATIONS} are ended"
@@ -343,11 +326,7 @@ class ConversationTable:
 
     def _release(self, held: i64, out: list[ReleasedPdus]) -> None:
         """Release the largest holders until half of the limit is free."""
-        holders: list[Conversation] = []
-        for direction in self._directions.values():
-            conversation = direction.conversation
-            if conversation.first is direction and held_bytes_of(conversation) > 0:
-                holders.append(conversation)
+        holders = [one for one in self._all_open() if held_bytes_of(one) > 0]
         holders.sort(key=_held_of, reverse=True)
         for conversation in holders:
             if held <= MAX_HELD // 2:
@@ -377,10 +356,6 @@ def is_another(direction: Direction, segment: Segment) -> bool:
     # A SYN captured late: it comes just before the first segment seen.
     behind: i64 = (direction.first_seq - segment.seq - 1) & 0xFFFFFFFF
     return behind > MAX_PENDING
-
-
-def _number_of(replication: Replication) -> int:
-    return replication.conversation
 
 
 def _last_ts_of(conversation: Conversation) -> int:

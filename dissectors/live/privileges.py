@@ -71,15 +71,10 @@ def give_up(account: Account | None) -> None:
     needed = [path for path in sys.path if os.path.isdir(path)]
     bounded = os.geteuid() == 0
     try:
-        for capability in range(MOST_CAPABILITIES):
-            if libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0):
-                break  # beyond the last capability, or not permitted: then nothing needs dropping
-        libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+        _drop_bounding(libc, 0)
         if account is not None and (account.uid, account.gid) != (os.getuid(), os.getgid()):
             _become(account)
-        _drop_capabilities(libc)
-        if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
-            raise OSError(ctypes.get_errno(), "no_new_privs")
+        _set_capabilities(libc, (0, 0, 0, 0, 0, 0))
     except OSError as error:
         raise LiveError("live capture", f"rights cannot be given up ({error})") from None
     left = _capabilities_left(_KEPT if bounded else _KEPT[:3])
@@ -109,11 +104,21 @@ def _home_of(account: Account) -> str:
         return "/"
 
 
-def _drop_capabilities(libc: ctypes.CDLL) -> None:
-    """Clear the effective, permitted, and inheritable sets."""
+def _drop_bounding(libc: ctypes.CDLL, kept: int) -> None:
+    """Clear the ambient set, and the bounding set except the `kept` bits."""
+    for capability in range(MOST_CAPABILITIES):
+        if not kept >> capability & 1 and libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0):
+            break  # beyond the last capability, or not permitted: then nothing needs dropping
+    libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+
+
+def _set_capabilities(libc: ctypes.CDLL, sets: tuple[int, int, int, int, int, int]) -> None:
+    """Set the effective, permitted, and inheritable sets for good: low words, then high words."""
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
-    if libc.capset(header, (ctypes.c_uint32 * 6)()):
+    if libc.capset(header, (ctypes.c_uint32 * 6)(*sets)):
         raise OSError(ctypes.get_errno(), "capset")
+    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "no_new_privs")
 
 
 def _capabilities_left(names: tuple[str, ...]) -> list[str]:
@@ -143,16 +148,10 @@ def keep_only(capabilities: Iterable[int]) -> None:
     """
     libc = ctypes.CDLL(None, use_errno=True)
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
-    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; low words, then high words
+    sets = (ctypes.c_uint32 * 6)()
     if libc.capget(header, sets):
         raise OSError(ctypes.get_errno(), "capget")
     wanted = sum(1 << number for number in capabilities)
     low, high = sets[1] & wanted, sets[4] & (wanted >> 32)
-    for capability in range(MOST_CAPABILITIES):
-        if not wanted >> capability & 1 and libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0):
-            break  # beyond the last capability, or not permitted: then nothing needs dropping
-    libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-    if libc.capset(header, (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)):
-        raise OSError(ctypes.get_errno(), "capset")
-    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
-        raise OSError(ctypes.get_errno(), "no_new_privs")
+    _drop_bounding(libc, wanted)
+    _set_capabilities(libc, (low, low, 0, high, high, 0))

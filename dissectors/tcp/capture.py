@@ -8,6 +8,7 @@ record is reported as truncated.
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import Final, final
 
@@ -178,6 +179,37 @@ class CaptureReader:
     def _packets_of(self, data: bytes, at: i64, packets: list[Packet]) -> i64:
         """Append the complete packets from an offset on; return the offset after the used bytes."""
         raise NotImplementedError
+
+    def _in_a_row(self, data: bytes, at: i64, count: i64) -> RecordCheck:
+        """Return whether a chain of `count` records begins here."""
+        raise NotImplementedError
+
+    def _at_end(self, fits: bool) -> RecordCheck:
+        """Return the verdict on a chain that the bytes end in; `fits`: it may end here."""
+        if not self._ended:
+            return RecordCheck.UNDECIDED
+        return RecordCheck.RECORDS if fits else RecordCheck.NO_RECORDS
+
+    def _search(
+        self, looks: re.Pattern[bytes], data: bytes, at: i64, count: i64, header: i64
+    ) -> i64:
+        """Search for `count` records in a row; `header` is the length of a record header.
+
+        Return where records continue, or, while `_lost`, the first offset to keep.
+        """
+        undecided: i64 = -1
+        match = looks.search(data, at)
+        while match is not None:
+            start: i64 = match.start()
+            verdict = self._in_a_row(data, start, count)
+            if verdict is RecordCheck.RECORDS:
+                self._found_again(start)
+                return start
+            if verdict is RecordCheck.UNDECIDED and undecided < 0:
+                undecided = start
+            match = looks.search(data, start + 1)
+        # The last bytes may be the beginning of a header that continues in the next chunk.
+        return undecided if undecided >= 0 else max(at, len(data) - header + 1)
 
     def _damaged(self, offset: i64, detail: str) -> None:
         self._report(FindingKind.CAPTURE_DAMAGED, detail, offset)

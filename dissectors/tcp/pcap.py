@@ -84,7 +84,6 @@ class PcapReader(CaptureReader):
         self._header: i64 = size
         self._linktype: i64 = read_u32(head, 20, self._big) & 0xFFFF
         self._offset = PCAP_HEADER
-        self._undecided: i64 = 0
         self._looks_left: i64 = 0
         if self._big:
             self._looks = _RECORD_BIG if unit == 1000 else _RECORD_BIG_NANO
@@ -185,11 +184,7 @@ class PcapReader(CaptureReader):
                 self._damaged(self._offset + last, detail)
                 return inside
         self._lose(at)
-        again: i64 = self._next_record(data, at)
-        if again < 0:
-            return self._undecided
-        self._found_again(again)
-        return again
+        return self._search(self._looks, data, at, CHAIN, self._header)
 
     def _next_up_to_end(self, data: bytes, at: i64) -> i64:
         """Return the offset of records that reach the end of the file, or -1 if it was truncated.
@@ -202,26 +197,6 @@ class PcapReader(CaptureReader):
             self._lose(at)
             self._found_again(again)
         return again
-
-    def _next_record(self, data: bytes, at: i64) -> i64:
-        """Return the offset of plausible records, or -1; then `_undecided` is the first offset to
-        keep.
-        """
-        self._undecided = max(at, len(data) - self._header + 1)
-        undecided: i64 = -1
-        looks = self._looks
-        match = looks.search(data, at)
-        while match is not None:
-            start: i64 = match.start()
-            verdict = self._in_a_row(data, start, CHAIN)
-            if verdict is RecordCheck.RECORDS:
-                return start
-            if verdict is RecordCheck.UNDECIDED and undecided < 0:
-                undecided = start
-            match = looks.search(data, start + 1)
-        if undecided >= 0:
-            self._undecided = undecided
-        return -1
 
     def _next_inside(self, data: bytes, at: i64, end: i64) -> i64:
         """Return the offset of a chain of plausible records up to `end` or beyond, or -1."""
@@ -242,7 +217,7 @@ class PcapReader(CaptureReader):
         passed: i64 = 0
         while passed < count:
             if len(data) - at < self._header:
-                return self._at_end(data, at, passed)
+                return self._at_end(passed > 0 and at <= len(data))
             end: i64 = self._end_of_record(data, at)
             if end < 0:
                 return RecordCheck.NO_RECORDS
@@ -264,7 +239,7 @@ class PcapReader(CaptureReader):
         passed: i64 = 0
         while self._looks_left > 0:
             if size - at < self._header:
-                return self._at_end(data, at, passed)
+                return self._at_end(passed > 0 and at <= size)
             next_at: i64 = self._end_of_record(data, at)
             seconds: i64 = read_u32(data, at, self._big)
             near = passed == 0 or before - NEAR <= seconds <= before + NEAR
@@ -287,12 +262,6 @@ class PcapReader(CaptureReader):
         if self._in_a_row(data, at, 1) is RecordCheck.NO_RECORDS:
             return RecordCheck.NO_RECORDS
         return RecordCheck.RECORDS
-
-    def _at_end(self, data: bytes, at: i64, passed: i64) -> RecordCheck:
-        """Return the verdict on `passed` records if the bytes end before the next header."""
-        if not self._ended:
-            return RecordCheck.UNDECIDED
-        return RecordCheck.RECORDS if passed > 0 and at <= len(data) else RecordCheck.NO_RECORDS
 
     def _end_of_record(self, data: bytes, at: i64) -> i64:
         """Return the end of a plausible record at this offset, or -1."""

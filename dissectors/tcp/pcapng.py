@@ -34,6 +34,8 @@ MAX_OPTIONS: Final = 4096
 """maximum bytes of packet options in a truncated last block"""
 INSIDE: Final = 8
 """block bytes per search attempt inside it: content may look like blocks all over"""
+PROOF: Final = 2
+"""consecutive blocks that confirm each other: each has its length at both ends"""
 WHOLE_FILE: Final = 1 << 40
 """number of blocks in a chain that stands for the rest of the file"""
 MAX_INTERFACES: Final = 4096
@@ -48,6 +50,10 @@ DECRYPTION_SECRETS: Final = 10
 TLS_KEY_LOG: Final = 0x544C534B
 """secrets type: TLS key log text"""
 BYTE_ORDER_MAGIC: Final = 0x1A2B3C4D
+TIME_RESOLUTION: Final = 9
+"""code of the option if_tsresol of an interface"""
+TIME_OFFSET: Final = 14
+"""code of the option if_tsoffset of an interface"""
 COMMENT: Final = 1
 """code of the comment option of a packet"""
 FAULT_MARK: Final = b"rmqtool injected: "
@@ -162,19 +168,8 @@ class PcapngReader(CaptureReader):
 
     def _recover(self, data: bytes, at: i64) -> i64:
         """Return where blocks continue, or, while `_lost`, the first offset to keep."""
-        undecided: i64 = -1
         looks = _BLOCK_BIG if self._big else _BLOCK_LITTLE
-        match = looks.search(data, at)
-        while match is not None:
-            start: i64 = match.start()
-            verdict = self._in_a_row(data, start, 2)
-            if verdict is RecordCheck.RECORDS:
-                self._found_again(start)
-                return start
-            if verdict is RecordCheck.UNDECIDED and undecided < 0:
-                undecided = start
-            match = looks.search(data, start + 1)
-        return undecided if undecided >= 0 else max(at, len(data) - BLOCK_HEADER + 1)
+        return self._search(looks, data, at, PROOF, BLOCK_HEADER)
 
     def _in_a_row(self, data: bytes, at: i64, count: i64) -> RecordCheck:
         """Return whether a chain of `count` blocks begins here."""
@@ -198,20 +193,13 @@ class PcapngReader(CaptureReader):
                 return RecordCheck.NO_RECORDS
         return RecordCheck.RECORDS
 
-    def _at_end(self, fits: bool) -> RecordCheck:
-        """Return the verdict on a chain of blocks at the end of the bytes."""
-        if not self._ended:
-            return RecordCheck.UNDECIDED
-        return RecordCheck.RECORDS if fits else RecordCheck.NO_RECORDS
-
     def _block(self, kind: i64, data: bytes, at: i64, length: i64, packets: list[Packet]) -> None:
         if kind == ENHANCED_PACKET and length >= 32:
             self._packet(data, at, length, read_u32(data, at + 8, self._big), packets)
         elif kind == INTERFACE_DESCRIPTION and length >= 20:
             self._interface(data, at, length)
         elif kind == OBSOLETE_PACKET and length >= 32:
-            first = read_u32(data, at + 8, self._big)
-            interface: i64 = first >> 16 if self._big else first & 0xFFFF
+            interface, _ = self._u16_pair(data, at + 8)
             self._packet(data, at, length, interface, packets)
         elif kind == SIMPLE_PACKET and length >= 16:
             self._simple_packet(data, at, length, packets)
@@ -223,8 +211,7 @@ class PcapngReader(CaptureReader):
                 self.secrets.append(data[at + 16 : at + 16 + size])
 
     def _interface(self, data: bytes, at: i64, length: i64) -> None:
-        word = read_u32(data, at + 8, self._big)
-        linktype: i64 = word >> 16 if self._big else word & 0xFFFF
+        linktype, _ = self._u16_pair(data, at + 8)
         interface = _Interface(linktype, read_u32(data, at + 12, self._big))
         if len(self._interfaces) >= MAX_INTERFACES:
             self._damaged(self._offset + at, f"more than {MAX_INTERFACES} interfaces")
@@ -233,14 +220,12 @@ class PcapngReader(CaptureReader):
         place: i64 = at + 16
         end: i64 = at + length - 4
         while place + 4 <= end:
-            word = read_u32(data, place, self._big)
-            code: i64 = word >> 16 if self._big else word & 0xFFFF
-            size: i64 = word & 0xFFFF if self._big else word >> 16
+            code, size = self._u16_pair(data, place)
             if code == 0 or place + 4 + size > end:
                 break
-            if code == 9 and size >= 1:
+            if code == TIME_RESOLUTION and size >= 1:
                 _set_resolution(interface, data[place + 4])
-            elif code == 14 and size >= 8:
+            elif code == TIME_OFFSET and size >= 8:
                 order = "big" if self._big else "little"
                 raw = data[place + 4 : place + 12]
                 offset = int.from_bytes(raw, order, signed=True)  # type: ignore[arg-type]
@@ -267,9 +252,7 @@ class PcapngReader(CaptureReader):
     def _mark(self, data: bytes, place: i64, end: i64) -> None:
         """Read a comment that marks an injected fault, and attach it to the last packet."""
         while place + 4 <= end:
-            word = read_u32(data, place, self._big)
-            code: i64 = word >> 16 if self._big else word & 0xFFFF
-            size: i64 = word & 0xFFFF if self._big else word >> 16
+            code, size = self._u16_pair(data, place)
             if code == 0 or place + 4 + size > end:
                 return
             if code == COMMENT and size <= MAX_MARK and len(self.marks) < MAX_MARKS:
@@ -278,6 +261,13 @@ class PcapngReader(CaptureReader):
                     packet: i64 = self._first_id + self.packets
                     self.marks[packet] = text[len(FAULT_MARK) :].decode("utf-8", "replace")
             place += 4 + ((size + 3) & ~3)
+
+    def _u16_pair(self, data: bytes, at: i64) -> tuple[i64, i64]:
+        """Return two consecutive unsigned 16-bit integers, such as an option's code and length."""
+        word = read_u32(data, at, self._big)
+        high: i64 = word >> 16
+        low: i64 = word & 0xFFFF
+        return (high, low) if self._big else (low, high)
 
     def _simple_packet(self, data: bytes, at: i64, length: i64, packets: list[Packet]) -> None:
         """Read a simple packet block: first interface, time of the last packet."""

@@ -23,6 +23,7 @@ from .pcapng import (
     MAX_MARK,
     MAX_TIME,
     SECTION_HEADER,
+    TIME_RESOLUTION,
     TLS_KEY_LOG,
 )
 
@@ -33,7 +34,6 @@ INTERFACE_STATISTICS: Final = 5
 _APPLICATION_OPTION: Final = 4
 _NAME_OPTION: Final = 2
 _FILTER_OPTION: Final = 11
-_RESOLUTION_OPTION: Final = 9
 _RECEIVED_OPTION: Final = 4
 _DROPPED_OPTION: Final = 5
 _NANOSECOND: Final = bytes((9,))
@@ -152,7 +152,7 @@ def _section(application: str) -> bytes:
 
 def _interface(linktype: int, snaplen: int, name: str, filter_text: str) -> bytes:
     options = _option(_NAME_OPTION, name.encode("utf-8", "replace")) if name else b""
-    options += _option(_RESOLUTION_OPTION, _NANOSECOND)
+    options += _option(TIME_RESOLUTION, _NANOSECOND)
     if filter_text:  # the first byte marks a filter string, as opposed to BPF bytecode
         options += _option(_FILTER_OPTION, b"\0" + filter_text.encode("utf-8", "replace"))
     body = struct.pack("<HHI", linktype, 0, snaplen)
