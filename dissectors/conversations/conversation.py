@@ -304,7 +304,7 @@ class Conversation(Followed):
         self.frames: i64 = 0
         self.commands: i64 = 0
         self._payload_seen = self._reset = False
-        self._pieces: list[Piece] = []
+        self._pieces: list[Piece] = []  # reused by each segment
         self.first = Direction(self, key)
         self.second = Direction(self, reversed_key(key))
         self.first.peer, self.second.peer = self.second, self.first
@@ -333,7 +333,7 @@ class Conversation(Followed):
             return
         pieces = self._pieces
         if segment.flags & (SYN | FIN | RST):
-            self._control(direction, segment, pieces)
+            self._control(direction, segment, pieces)  # a SYN or FIN may come with data
         if segment.end > segment.start or segment.missing:
             self._note_first(direction, segment)
             direction.reassembler.receive(segment, pieces)
@@ -342,7 +342,7 @@ class Conversation(Followed):
             self.state.receive(direction, pieces, out)
             pieces.clear()
         peer = direction.peer
-        if peer.reassembler.waiting:
+        if peer.reassembler.waiting:  # the acknowledgement may tell that a hole is never filled
             peer.reassembler.acknowledge(segment, pieces)
             if pieces:
                 self.state.receive(peer, pieces, out)
@@ -411,9 +411,10 @@ class Conversation(Followed):
         peer = direction.peer
         if peer.mark_end >= 0 and segment.flags & ACK:
             behind: i64 = (peer.mark_end - segment.ack) & 0xFFFFFFFF
-            if 0 < behind < 0x80000000:
+            if 0 < behind < 0x80000000:  # not yet received
                 peer.mark_age = segment.ts - peer.mark_ts
             else:
+                # After a retransmission, it is unknown which copy was acknowledged (RFC 6298, 3).
                 if peer.mark_age >= LATE and peer.mark_repeats == peer.reassembler.retransmissions:
                     peer.late += 1
                     peer.late_most = max(peer.late_most, peer.mark_age)

@@ -72,6 +72,7 @@ class Undecided(ConversationState):
         conversation = self.conversation
         decoder = conversation.decoder_of(direction)
         frames = self._frames
+        # Frames are searched at the same time: whatever is recognized first decides.
         for at, piece in enumerate(pieces):
             if not isinstance(piece, Data):
                 decoder.receive_gap(piece.length, piece.packet, piece.ts, frames)
@@ -126,6 +127,7 @@ class Undecided(ConversationState):
         """Handle a frame, or a frame header, found in this direction."""
         become(self.conversation, RocketMq(self.conversation, False))
         peer = direction.peer
+        # The other end has sent nothing, so its first byte begins a frame.
         if peer.reassembler.isn >= 0 and peer.reassembler.empty:
             self.conversation.decoder_of(peer).synchronized = True
 
@@ -145,7 +147,7 @@ class Undecided(ConversationState):
         protocol = protocol_of(head)
         if protocol is None:
             return None
-        if protocol == TLS and conversation.state is self:
+        if protocol == TLS and conversation.state is self:  # TLS in TLS is not read
             conversation.protocol = TLS
             tls = Tls(conversation, Undecided(conversation, self._secrets), self._secrets)
             conversation.state = tls
@@ -156,6 +158,7 @@ class Undecided(ConversationState):
         if protocol != HAPROXY:
             _pass_over(conversation, protocol)
             return current_of(conversation)
+        # The header of a proxy precedes the protocol, which the search for frames still finds.
         if conversation.protocol != HAPROXY:
             conversation.protocol = HAPROXY
             kind = FindingKind.PROXY_HEADER
@@ -185,7 +188,7 @@ class Undecided(ConversationState):
         """Detect calls that began before the capture: a piece that begins with their headers."""
         reassembler = direction.reassembler
         if reassembler.isn >= 0 and reassembler.gaps == 0:
-            return
+            return  # the preface would have been recognized
         for at, piece in enumerate(pieces):
             if isinstance(piece, Data) and may_be_calls(piece.data, piece.start, piece.end):
                 from ..http2.joining import Joining
@@ -216,6 +219,7 @@ class Undecided(ConversationState):
             data = piece.data[piece.start : piece.end]
             reading = finder.receive(first, data, piece.offset, piece.packet, piece.ts, started)
             if reading is not None:
+                # The reading has already got the pieces up to this one.
                 become(conversation, Replicating(conversation, reading))
                 current_of(conversation).receive(direction, pieces[at + 1 :], out)
                 return
@@ -360,7 +364,7 @@ def _give_commands(direction: Direction, frames: list[Frame], out: list[Pdu]) ->
         head: HeaderView | None = None
         note: str | None = None
         try:
-            if rows_only:
+            if rows_only:  # only some of the values are needed
                 head = scanned(frame.serialize_type, frame.header)
             if head is None:
                 command = decode_usual_header(frame.serialize_type, frame.header)

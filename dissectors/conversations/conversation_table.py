@@ -107,7 +107,7 @@ class ConversationTable:
         flags: i64 = segment.flags & (SYN | FIN | RST)
         direction = self._directions.get(segment.key)
         payload: i64 = segment.end - segment.start + segment.missing
-        if flags == 0 and payload == 0:
+        if flags == 0 and payload == 0:  # an acknowledgement, which opens no conversation
             if direction is not None:
                 self._note_ack(direction, segment)
             return direction
@@ -136,7 +136,7 @@ class ConversationTable:
         direction.payload_bytes += payload
         if segment.window == 0 and flags & RST == 0:
             direction.zero_windows += 1
-        if flags or direction.first_seq < 0:
+        if flags or direction.first_seq < 0:  # few packets: setup and teardown
             before = conversation.shaking
             self._look_again(conversation)
             note_start(direction, segment)
@@ -261,14 +261,14 @@ class ConversationTable:
         if not self._secrets.wanted:
             return number
         place: i64 = 0
-        for byte in hosts_of(key):
+        for byte in hosts_of(key):  # the same in all processes, unlike `hash`
             place = place * 31 + byte & 0xFFFF
         return place
 
     def _end(self, conversation: Conversation) -> ReleasedPdus:
         self._look_again(conversation)
         self._directions.pop(conversation.first.key, None)
-        self._directions.pop(conversation.second.key, None)
+        self._directions.pop(conversation.second.key, None)  # the same key if the ends are equal
         pdus: list[Pdu] = []
         waited = conversation.waiting
         if conversation.shaking:

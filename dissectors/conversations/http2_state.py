@@ -177,7 +177,7 @@ class Http2(ConversationState):
         conversation = self.conversation
         messages: list[CallMessage] = []
         for event in events:
-            if conversation.client is None and _is_request(event):
+            if conversation.client is None and _is_request(event):  # no SYN was captured
                 conversation.client = direction
             self._calls.receive(event, direction is conversation.client, messages)
         if not self.is_rocketmq and self._calls.methods:

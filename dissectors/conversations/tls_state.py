@@ -115,7 +115,7 @@ class Tls(ConversationState):
             if conversation.ignored:
                 return
             if not self._begun:
-                if not part.data:
+                if not part.data:  # it ends without plaintext: it stays TLS
                     continue
                 self._begin()
             is_first = part.side == 0
@@ -125,7 +125,7 @@ class Tls(ConversationState):
             if end:
                 piece = Data(offset, part.packet, part.ts, part.data, 0, end)
             else:
-                piece = Gap(offset, part.packet, part.ts, 0)
+                piece = Gap(offset, part.packet, part.ts, 0)  # no more will be decrypted
             if is_first:
                 self._first_offset += end
             else:

@@ -55,7 +55,7 @@ class Joining:
                 return False
             if head[3] == HEADERS:
                 behind = data[stop : stop + HEAD]
-                by_client = head[HEAD - 1] & 1  # clients open call streams
+                by_client = head[HEAD - 1] & 1  # clients open call streams, with odd numbers
                 goes_on = len(behind) < HEAD or _is_frame(behind)
                 if not by_client or not goes_on or not self._left:
                     return False

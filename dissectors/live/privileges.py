@@ -1,9 +1,8 @@
 """Drop the privileges for opening an interface: user, groups, capabilities; on Linux.
 
-Rules: open sockets stay open, so privileges are dropped after opening and before the first packet
-is parsed. They cannot be regained: the bounding set is emptied and `no_new_privs` set, like
-dumpcap. After sudo, the process runs as the calling user, who then owns its files; root stays root
-in name, without capabilities.
+Open sockets stay open, so privileges are dropped after opening and before the first packet is
+parsed. They cannot be regained. After sudo, the process runs as the calling user, who then owns its
+files; root stays root in name, without capabilities.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def give_up(account: Account | None) -> None:
     needed = [path for path in sys.path if os.path.isdir(path)]
     bounded = os.geteuid() == 0
     try:
-        _drop_bounding(libc, 0)
+        _drop_bounding(libc, 0)  # first: it needs a capability itself
         if account is not None and (account.uid, account.gid) != (os.getuid(), os.getgid()):
             _become(account)
         _set_capabilities(libc, (0, 0, 0, 0, 0, 0))
@@ -90,6 +89,7 @@ def give_up(account: Account | None) -> None:
 
 
 def _become(account: Account) -> None:
+    # Groups first, which only root may change; and all three ids, so that none can be restored.
     if os.geteuid() == 0:
         os.initgroups(account.name, account.gid)
     os.setresgid(account.gid, account.gid, account.gid)
@@ -106,6 +106,7 @@ def _home_of(account: Account) -> str:
 
 def _drop_bounding(libc: ctypes.CDLL, kept: int) -> None:
     """Clear the ambient set, and the bounding set except the `kept` bits."""
+    # No program that is executed later can get what is not in the bounding set.
     for capability in range(MOST_CAPABILITIES):
         if not kept >> capability & 1 and libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0):
             break  # beyond the last capability, or not permitted: then nothing needs dropping

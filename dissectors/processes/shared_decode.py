@@ -71,7 +71,7 @@ class SharedDecode(Decode):
         self.children = start_children(self.jobs, work)
 
     def __del__(self) -> None:
-        self._end()
+        self._end()  # also without an iteration, which otherwise ends them
 
     def records(self) -> Iterator[list[ExchangeRecord]]:
         """Yield exchanges as rows, in single-process order."""
@@ -209,6 +209,8 @@ class SharedDecode(Decode):
             self._end()
 
     def _end(self) -> None:
+        # The feeder may be writing to a child, so it ends after them. Pipes are closed last: the
+        # number of a closed one could be that of a new file, to which the feeder would write.
         children, self.children = self.children, []
         for child in children:
             child.kill()
@@ -224,6 +226,7 @@ class SharedDecode(Decode):
             if output.problem is not None:
                 path, reason, hint = output.problem
                 raise CaptureError(path, reason, 0, hint)
+        # Peaks of different processes may be at different times: the sum is an upper bound.
         together = map(sum, zip(*(output.held for output in outputs), strict=True))
         if any(held > most for held, most in zip(together, LIMITS, strict=True)):
             raise _LimitNear
@@ -239,6 +242,7 @@ class SharedDecode(Decode):
 
     def _note_chunk(self, chunks: Sequence[ChunkOutput]) -> None:
         """Record the outputs of a chunk besides its rows."""
+        # One process sorts the findings of each step, so those of all are joined step by step.
         steps: dict[int, list[Finding]] = {}
         for chunk in chunks:
             for step, name, detail, ts, packet, conversation, offset in chunk.findings:

@@ -221,6 +221,7 @@ class _Group:
             chunk = chunk or ChunkOutput()
             chunk.number = len(output.seen)
             chunk.conversations = packed_rows(conversations)
+            # All processes read all packets, so each has the findings without a conversation.
             chunk.findings = [
                 (step, info.kind.name, *info[1:])
                 for step, info in steps

@@ -121,7 +121,7 @@ class PcapngReader(CaptureReader):
                 if self._lost >= 0:
                     break
             kind = read_u32(data, at, self._big)
-            if kind == SECTION_HEADER:
+            if kind == SECTION_HEADER:  # reads the same in both byte orders
                 self._big = _order_of(data, at, self._big)
             length = read_u32(data, at + 4, self._big)
             bad = length < BLOCK_HEADER or length & 3 != 0 or length > MAX_BLOCK
@@ -135,6 +135,7 @@ class PcapngReader(CaptureReader):
                     continue
                 if not bad:
                     break
+            # A block ends with its length again.
             if bad or read_u32(data, at + length - 4, self._big) != length:
                 self._lose(at)
                 continue
@@ -204,7 +205,7 @@ class PcapngReader(CaptureReader):
         elif kind == SIMPLE_PACKET and length >= 16:
             self._simple_packet(data, at, length, packets)
         elif kind == SECTION_HEADER:
-            self._interfaces = []
+            self._interfaces = []  # packets name them by their number in the section
         elif kind == DECRYPTION_SECRETS and length >= 20:
             size: i64 = read_u32(data, at + 12, self._big)
             if read_u32(data, at + 8, self._big) == TLS_KEY_LOG and size <= length - 20:
@@ -229,15 +230,16 @@ class PcapngReader(CaptureReader):
                 order = "big" if self._big else "little"
                 raw = data[place + 4 : place + 12]
                 offset = int.from_bytes(raw, order, signed=True)  # type: ignore[arg-type]
-                if abs(offset) < 1 << 33:
+                if abs(offset) < 1 << 33:  # seconds; more is damage
                     interface.offset = offset
-                    interface.exact = 0
+                    interface.exact = 0  # the offset needs the long way of `_timestamp`
             place += 4 + ((size + 3) & ~3)
 
     def _packet(
         self, data: bytes, at: i64, length: i64, interface_id: i64, packets: list[Packet]
     ) -> None:
         captured = read_u32(data, at + 20, self._big)
+        # 32 bytes of a block are not packet or options: 28 before them, and the length at the end.
         if interface_id >= len(self._interfaces) or captured > length - 32 or captured > MAX_PACKET:
             self._damaged(self._offset + at, "a packet block that does not fit its interface")
             return

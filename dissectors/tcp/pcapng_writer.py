@@ -1,8 +1,6 @@
-"""pcapng writer: one section, one interface, nanosecond timestamps.
+"""pcapng writer: one little-endian section, one interface, nanosecond timestamps.
 
-Rules: little-endian; a packet is one enhanced packet block, written with one call, so that a
-truncated file ends between packets or inside the last one. Packets that this package's reader would
-reject are refused.
+Packets that this package's reader would reject are refused.
 Format: draft-ietf-opsawg-pcapng.
 """
 
@@ -92,6 +90,7 @@ class PcapngWriter:
         head = _PACKET.pack(
             ENHANCED_PACKET, total, 0, ts_ns >> 32, ts_ns & 0xFFFFFFFF, captured, on_wire
         )
+        # One call: a file that ends early ends between packets or inside the last one.
         self._file.write(head + data + bytes(padding) + options + total.to_bytes(4, "little"))
         self.packets += 1
         self.last_ts = ts_ns
