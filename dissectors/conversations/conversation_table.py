@@ -20,9 +20,9 @@ from ..tcp.segment import FIN, RST, SYN, Segment
 from ..tls.key_log import KeyLog
 from .conversation import Conversation, Direction, Pdu
 from .conversation_row import conversation_row_of
+from .conversation_states import open_conversation
 from .handshake import LEAST_PAUSE, note_ack, note_start
 from .keys import hosts_of, port_of, reversed_key
-from .opening import open_conversation
 from .recognition import NO_PAYLOAD
 
 MAX_CONVERSATIONS: Final = 16384
