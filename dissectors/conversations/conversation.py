@@ -142,6 +142,19 @@ def pdu_of(direction: Direction, frame: Frame, command: RemotingCommand) -> Pdu:
 
 
 @final
+class Unpaired:
+    """Commands of one direction that wait for their counterpart in `ExchangeMatcher`, by opaque."""
+
+    __slots__ = ("early", "requests")
+
+    def __init__(self) -> None:
+        self.requests: dict[int, Pdu] = {}
+        """unanswered requests sent in this direction"""
+        self.early: dict[int, Pdu] = {}
+        """responses to requests of this direction that were seen before the request"""
+
+
+@final
 class Direction:
     """TCP state of one direction of a conversation."""
 
@@ -249,9 +262,9 @@ class Conversation(Followed):
     __slots__ = (
         "_payload_seen", "_pieces", "_reset", "after_fin", "client", "closed_by", "closing",
         "closing_ts", "commands", "established_ts", "facts", "findings", "first", "first_decoder",
-        "first_packet", "first_ts", "frames", "idle", "ignored", "linger", "mine", "number",
-        "pause", "pause_end", "payload_ts", "protocol", "reset_by", "second", "second_decoder",
-        "shaking", "state",
+        "first_packet", "first_ts", "first_unpaired", "frames", "idle", "ignored", "linger", "mine",
+        "number", "pause", "pause_end", "payload_ts", "protocol", "reset_by", "second",
+        "second_decoder", "second_unpaired", "shaking", "state",
     )  # fmt: skip
 
     state: ConversationState
@@ -312,6 +325,10 @@ class Conversation(Followed):
         """decoder of the frames of `first`"""
         self.second_decoder = FrameDecoder(number, findings, keep, False)
         """decoder of the frames of `second`"""
+        self.first_unpaired: Unpaired | None = None
+        """commands of `first` that wait; None: none did so far"""
+        self.second_unpaired: Unpaired | None = None
+        """commands of `second` that wait"""
 
     def decoder_of(self, direction: Direction) -> FrameDecoder:
         """Return the decoder of the frames of a direction."""

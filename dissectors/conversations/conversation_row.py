@@ -69,6 +69,7 @@ def _facts(conversation: Conversation) -> list[str]:
     client = client_of(conversation)
     ends = ((client, words.CLIENT), (client.peer, words.SERVER))
     stalls = [stall for end, name in ends for stall in _stalls(end, name)]
+    # Retransmissions right after a pause: it was idle before them, not before its end.
     stalled = any(0 < stall.first - conversation.pause_end <= LEAST_PAUSE for stall in stalls)
     idle = conversation.pause if stalled else conversation.idle
     if idle >= facts_of.LEAST_IDLE:

@@ -113,7 +113,7 @@ class ConversationTable:
             return direction
         if direction is None:
             direction = self._open(segment, out)
-        elif flags & SYN and is_another(direction, segment):
+        elif flags & SYN and is_another(direction, segment):  # the ports are used again
             out.append(self._end(direction.conversation))
             direction = self._open(segment, out)
         conversation = direction.conversation
@@ -148,6 +148,7 @@ class ConversationTable:
             if conversation.shaking:  # the final ACK was not captured
                 conversation.shaking = False
                 self.shaking -= 1
+            # Of a conversation of another process, only its setup and end matter here.
             if not conversation.mine and self.passed is not None:
                 self.passed.add(segment.key, conversation)
         return direction
@@ -161,7 +162,7 @@ class ConversationTable:
             if conversation.closing and now - conversation.last_ts > conversation.linger:
                 closed.append(conversation)
         self.most_held = max(self.most_held, held)
-        for conversation in closed:
+        for conversation in closed:  # after the loop over the table, which this changes
             out.append(self._end(conversation))
         if held > MAX_HELD:
             self._release(held, out)

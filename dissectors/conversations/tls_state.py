@@ -71,7 +71,7 @@ class Tls(ConversationState):
                     plaintext = session.receive(number, data, piece.packet, piece.ts)
                 else:
                     plaintext = session.receive_gap(number, piece.packet, piece.ts)
-                if session.held_bytes > MAX_WAITING:
+                if session.held_bytes > MAX_WAITING:  # the secret may never come
                     plaintext += session.give_up()
             except Exception as error:  # last line of defence: a bad piece must not end the run
                 self._report(FindingKind.TLS_BAD_RECORD, undecoded(error), piece.ts, piece.packet)

@@ -11,7 +11,7 @@ from typing import Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
-from ..conversations.conversation import Direction, Pdu
+from ..conversations.conversation import Direction, Pdu, Unpaired
 from ..findings import Finding, FindingKind
 from ..grpc.command import CallCommand
 from ..remoting.code_names import REQUEST_NAMES, request_name, response_name
@@ -86,21 +86,8 @@ class Exchange:
 
 
 @final
-class _Unpaired:
-    """The waiting PDUs of one direction, by opaque."""
-
-    __slots__ = ("early", "requests")
-
-    def __init__(self) -> None:
-        self.requests: dict[int, Pdu] = {}
-        """unanswered requests sent in this direction"""
-        self.early: dict[int, Pdu] = {}
-        """responses to requests of this direction that were seen before the request"""
-
-
-@final
 class ExchangeMatcher:
-    """Pairs the PDUs of all conversations."""
+    """Pairs the PDUs of all conversations. Waiting PDUs are stored in their conversation."""
 
     __slots__ = (
         "_bytes",
@@ -113,7 +100,7 @@ class ExchangeMatcher:
 
     def __init__(self, findings: list[Finding]) -> None:
         self._findings = findings
-        self._unpaired: dict[Direction, _Unpaired] = {}
+        self._unpaired: dict[Direction, Unpaired] = {}
         """by the direction of the requests, in order of appearance"""
         self._bytes: i64 = 0
         self.waiting: i64 = 0
@@ -145,6 +132,8 @@ class ExchangeMatcher:
         for pdu in unpaired.early.values():
             self._note_gone(pdu)
             out.append(Exchange(None, pdu))
+        unpaired.requests.clear()  # a cycle: bodies would be kept until the next collection
+        unpaired.early.clear()
 
     def waiting_since(self, ts: i64) -> list[Pdu]:
         """Return the unanswered requests sent up to this time."""
@@ -216,11 +205,17 @@ class ExchangeMatcher:
         elif self.waiting > MAX_WAITING or self._bytes > MAX_WAITING_BYTES:
             self._give_up_oldest(out)
 
-    def _unpaired_of(self, direction: Direction) -> _Unpaired:
+    def _unpaired_of(self, direction: Direction) -> Unpaired:
         """Return the waiting PDUs of the direction of a request."""
-        unpaired = self._unpaired.get(direction)
+        conversation = direction.conversation
+        is_first = direction is conversation.first
+        unpaired = conversation.first_unpaired if is_first else conversation.second_unpaired
         if unpaired is None:
-            unpaired = self._unpaired[direction] = _Unpaired()
+            unpaired = self._unpaired[direction] = Unpaired()
+            if is_first:
+                conversation.first_unpaired = unpaired
+            else:
+                conversation.second_unpaired = unpaired
         return unpaired
 
     def _note_waiting(self, pdu: Pdu) -> None:
@@ -235,12 +230,12 @@ class ExchangeMatcher:
         self.waiting -= 1
         self._bytes -= pdu.header_length + len(pdu.body)
 
-    def _give_up(self, unpaired: _Unpaired, pdu: Pdu, out: list[Exchange]) -> None:
+    def _give_up(self, unpaired: Unpaired, pdu: Pdu, out: list[Exchange]) -> None:
         del unpaired.requests[pdu.opaque]
         self._note_gone(pdu)
         out.append(Exchange(pdu, None))
 
-    def _give_up_early(self, unpaired: _Unpaired, pdu: Pdu, out: list[Exchange]) -> None:
+    def _give_up_early(self, unpaired: Unpaired, pdu: Pdu, out: list[Exchange]) -> None:
         del unpaired.early[pdu.opaque]
         self._note_gone(pdu)
         out.append(Exchange(None, pdu))

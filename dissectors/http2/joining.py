@@ -80,6 +80,7 @@ def _is_call(flags: int, payload: bytes) -> bool:
         block = payload[1 : max(len(payload) - payload[0], 1)]
     if flags & HAS_PRIORITY:
         block = block[_PRIORITY:]
+    # A table of its own: these bytes may not be a header block, and would spoil that of the stream.
     headers = HeaderBlocks(joined=True).decode(block)
     return headers is not None and _is_call_headers(headers)
 

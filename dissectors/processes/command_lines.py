@@ -96,7 +96,7 @@ class CommandMerge:
         lines, runs = [], []
         for number, encoded in enumerate(received):
             data = _NO_LINES if encoded is None else encoded.data
-            before = self._lines[number]
+            before = self._lines[number]  # held back from earlier groups
             lines.append(memoryview(before + data) if before else data)
             runs.append(self._runs[number] + (b"" if encoded is None else encoded.runs))
         pieces, ends = merged_lines(lines, runs, floor)

@@ -241,7 +241,7 @@ class _Group:
         data: Sequence[bytes | memoryview] = ()
         if self._encoded is not None:
             data, output.exchanges, output.messages = self._encoded.take()
-        output.held = decode.take_most_held()
+        output.held = decode.take_most_held()  # the first process checks the sum of all
         if self._spent:
             output.held = output.held._replace(spent=self._spent)
         if not self._is_begun and decode.stats.first_time:
