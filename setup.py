@@ -42,7 +42,6 @@ COMPILED_MODULES = [
     "dissectors/conversations/conversation.py",
     "dissectors/conversations/tls_state.py",
     "dissectors/conversations/conversation_states.py",
-    "dissectors/conversations/opening.py",
     "dissectors/conversations/handshake.py",
     "dissectors/conversations/http2_state.py",
     "dissectors/decode/exchange.py",

@@ -141,22 +141,30 @@ def pdu_of(direction: Direction, frame: Frame, command: RemotingCommand) -> Pdu:
     return Pdu(direction, frame, command, view_of_command(command))
 
 
-NO_PDUS: Final[dict[int, Pdu]] = {}
-"""shared empty dict for all directions without waiting PDUs; never modified"""
+@final
+class Unpaired:
+    """Commands of one direction that wait for their counterpart in `ExchangeMatcher`, by opaque."""
+
+    __slots__ = ("early", "requests")
+
+    def __init__(self) -> None:
+        self.requests: dict[int, Pdu] = {}
+        """unanswered requests sent in this direction"""
+        self.early: dict[int, Pdu] = {}
+        """responses to requests of this direction that were seen before the request"""
 
 
 @final
 class Direction:
-    """One direction of a conversation."""
+    """TCP state of one direction of a conversation."""
 
     __slots__ = (
-        "acked_at_end", "conversation", "decoder", "early", "ended_at", "finished", "first_seq",
-        "isn", "key", "late", "late_most", "listed", "mark_age", "mark_end", "mark_repeats",
-        "mark_ts", "packets", "payload_bytes", "peer", "reassembler", "requests", "src", "syn_ts",
-        "syns", "truncated", "zero_windows",
+        "acked_at_end", "conversation", "ended_at", "finished", "first_seq", "isn", "key", "late",
+        "late_most", "mark_age", "mark_end", "mark_repeats", "mark_ts", "packets", "payload_bytes",
+        "peer", "reassembler", "src", "syn_ts", "syns", "truncated", "zero_windows",
     )  # fmt: skip
 
-    def __init__(self, conversation: Conversation, key: bytes, keep: i64) -> None:
+    def __init__(self, conversation: Conversation, key: bytes) -> None:
         self.conversation = conversation
         self.key = key
         self.src = source_of(key)
@@ -164,13 +172,6 @@ class Direction:
         self.peer: Direction = self
         """the other direction; set by the conversation"""
         self.reassembler = StreamReassembler(conversation.number, conversation.findings)
-        self.decoder = FrameDecoder(conversation.number, conversation.findings, keep, False)
-        self.requests = NO_PDUS
-        """unanswered requests sent in this direction, by opaque"""
-        self.early = NO_PDUS
-        """responses to requests of this direction that were seen before the request"""
-        self.listed = False
-        """registered with `ExchangeMatcher`: requests may be waiting here"""
         self.isn: i64 = -1
         """sequence number of the SYN; -1: not seen"""
         self.first_seq: i64 = -1
@@ -206,12 +207,6 @@ class Direction:
         self.syn_ts: i64 = 0
         """time of the last SYN"""
 
-    @property
-    def earliest_held(self) -> i64:
-        """Id of the earliest packet held behind a hole or in a partial frame; -1: none."""
-        waits: i64 = self.reassembler.earliest_held if self.reassembler.waiting else -1
-        return _earlier(waits, self.decoder.search.earliest_held)
-
 
 class ConversationState:
     """Protocol state of a conversation: handles its bytes."""
@@ -240,7 +235,7 @@ class ConversationState:
 
     def start(self, direction: Direction) -> None:
         """Handle the SYN of a direction: for RocketMQ, its first byte begins a frame."""
-        direction.decoder.search.started = True
+        self.conversation.decoder_of(direction).search.started = True
 
     def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
         """Append the PDUs that these pieces complete."""
@@ -266,9 +261,10 @@ class Conversation(Followed):
 
     __slots__ = (
         "_payload_seen", "_pieces", "_reset", "after_fin", "client", "closed_by", "closing",
-        "closing_ts", "commands", "established_ts", "facts", "findings", "first", "first_packet",
-        "first_ts", "frames", "idle", "ignored", "linger", "mine", "number", "pause", "pause_end",
-        "payload_ts", "protocol", "reset_by", "second", "shaking", "state",
+        "closing_ts", "commands", "established_ts", "facts", "findings", "first", "first_decoder",
+        "first_packet", "first_ts", "first_unpaired", "frames", "idle", "ignored", "linger", "mine",
+        "number", "pause", "pause_end", "payload_ts", "protocol", "reset_by", "second",
+        "second_decoder", "second_unpaired", "shaking", "state",
     )  # fmt: skip
 
     state: ConversationState
@@ -321,10 +317,27 @@ class Conversation(Followed):
         self.frames: i64 = 0
         self.commands: i64 = 0
         self._payload_seen = self._reset = False
-        self._pieces: list[Piece] = []
-        self.first = Direction(self, key, keep)
-        self.second = Direction(self, reversed_key(key), keep)
+        self._pieces: list[Piece] = []  # reused by each segment
+        self.first = Direction(self, key)
+        self.second = Direction(self, reversed_key(key))
         self.first.peer, self.second.peer = self.second, self.first
+        self.first_decoder = FrameDecoder(number, findings, keep, False)
+        """decoder of the frames of `first`"""
+        self.second_decoder = FrameDecoder(number, findings, keep, False)
+        """decoder of the frames of `second`"""
+        self.first_unpaired: Unpaired | None = None
+        """commands of `first` that wait; None: none did so far"""
+        self.second_unpaired: Unpaired | None = None
+        """commands of `second` that wait"""
+
+    def decoder_of(self, direction: Direction) -> FrameDecoder:
+        """Return the decoder of the frames of a direction."""
+        return self.first_decoder if direction is self.first else self.second_decoder
+
+    def forget_frames(self) -> None:
+        """Drop all partial frames: the bytes of the connection are no frames."""
+        self.first_decoder.forget()
+        self.second_decoder.forget()
 
     def note(self, facts: list[str]) -> None:
         """Add facts of the connection."""
@@ -337,7 +350,7 @@ class Conversation(Followed):
             return
         pieces = self._pieces
         if segment.flags & (SYN | FIN | RST):
-            self._control(direction, segment, pieces)
+            self._control(direction, segment, pieces)  # a SYN or FIN may come with data
         if segment.end > segment.start or segment.missing:
             self._note_first(direction, segment)
             direction.reassembler.receive(segment, pieces)
@@ -346,7 +359,7 @@ class Conversation(Followed):
             self.state.receive(direction, pieces, out)
             pieces.clear()
         peer = direction.peer
-        if peer.reassembler.waiting:
+        if peer.reassembler.waiting:  # the acknowledgement may tell that a hole is never filled
             peer.reassembler.acknowledge(segment, pieces)
             if pieces:
                 self.state.receive(peer, pieces, out)
@@ -380,11 +393,18 @@ class Conversation(Followed):
 
     @property
     def earliest_held(self) -> i64:
-        """Id of the earliest held packet that may contain a command; -1: none."""
+        """Id of the earliest packet held that may contain a command; -1: none.
+
+        Packets are held behind holes, in partial frames, and by the state.
+        """
         if not self.state.may_give_commands:
             return -1
-        held: i64 = _earlier(self.first.earliest_held, self.second.earliest_held)
-        return _earlier(held, self.state.earliest)
+        held: i64 = _earlier(self.first_decoder.search.earliest_held, self.state.earliest)
+        held = _earlier(held, self.second_decoder.search.earliest_held)
+        for direction in (self.first, self.second):
+            if direction.reassembler.waiting:
+                held = _earlier(held, direction.reassembler.earliest_held)
+        return held
 
     def _control(self, direction: Direction, segment: Segment, pieces: list[Piece]) -> None:
         if segment.flags & SYN:
@@ -408,9 +428,10 @@ class Conversation(Followed):
         peer = direction.peer
         if peer.mark_end >= 0 and segment.flags & ACK:
             behind: i64 = (peer.mark_end - segment.ack) & 0xFFFFFFFF
-            if 0 < behind < 0x80000000:
+            if 0 < behind < 0x80000000:  # not yet received
                 peer.mark_age = segment.ts - peer.mark_ts
             else:
+                # After a retransmission, it is unknown which copy was acknowledged (RFC 6298, 3).
                 if peer.mark_age >= LATE and peer.mark_repeats == peer.reassembler.retransmissions:
                     peer.late += 1
                     peer.late_most = max(peer.late_most, peer.mark_age)

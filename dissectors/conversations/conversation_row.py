@@ -69,6 +69,7 @@ def _facts(conversation: Conversation) -> list[str]:
     client = client_of(conversation)
     ends = ((client, words.CLIENT), (client.peer, words.SERVER))
     stalls = [stall for end, name in ends for stall in _stalls(end, name)]
+    # Retransmissions right after a pause: it was idle before them, not before its end.
     stalled = any(0 < stall.first - conversation.pause_end <= LEAST_PAUSE for stall in stalls)
     idle = conversation.pause if stalled else conversation.idle
     if idle >= facts_of.LEAST_IDLE:
@@ -80,7 +81,7 @@ def _facts(conversation: Conversation) -> list[str]:
         after = conversation.after_fin
         facts = [*facts, facts_of.conversation_fact(facts_of.AFTER_FIN, after)]
     for direction in (conversation.first, conversation.second):
-        length = direction.decoder.too_long
+        length = conversation.decoder_of(direction).too_long
         if length and not direction.reassembler.gaps:
             facts = [*facts, facts_of.conversation_fact(facts_of.FRAME_LENGTH, length)]
     late = [

@@ -1,9 +1,9 @@
 """Protocol states of a conversation.
 
-A conversation begins as `Undecided`, unless the user sets the protocol. The first frame makes it
-`RocketMq`, the replication protocol of slave and master `Replicating`, the first bytes of another
-protocol, or too many bytes without a frame, `Foreign`. These three are final. TLS makes it `Tls`,
-with an inner conversation that also begins as `Undecided`.
+A conversation begins as `Undecided`, or as `Announced` if the user set its port with `--decode-as`.
+The first frame makes it `RocketMq`, the replication protocol of slave and master `Replicating`, the
+first bytes of another protocol, or too many bytes without a frame, `Foreign`. These three are
+final. TLS makes it `Tls`, with an inner state.
 """
 
 from __future__ import annotations
@@ -39,39 +39,66 @@ HEAD: Final = 1024
 """first bytes of a direction used to detect other protocols"""
 FIRST_BYTES_KEPT: Final = 16
 """first bytes of a client that are recorded for an unknown protocol"""
+TLS_KINDS: Final = b"\x14\x15\x16\x17"
+"""first bytes of TLS records: as a frame length they would far exceed the largest"""
+TLS_HEAD: Final = 3
+"""bytes that identify TLS"""
+MOST_EARLY: Final = 8
+"""deliveries of data after which the decision no longer waits for the first bytes"""
+
+
+def open_conversation(
+    number: i64,
+    key: bytes,
+    keep: i64,
+    findings: list[Finding],
+    is_rocketmq: bool,
+    secrets: KeyLog,
+) -> Conversation:
+    """Return a new conversation; `is_rocketmq`: set by the user."""
+    conversation = Conversation(number, key, keep, findings)
+    if is_rocketmq:
+        conversation.state = Announced(conversation, secrets)
+    else:
+        conversation.state = Undecided(conversation, secrets)
+    return conversation
+
+
+@final
+class _Beginning:
+    """What one direction has sent while its protocol was unknown."""
+
+    __slots__ = ("end", "head")
+
+    def __init__(self) -> None:
+        self.head = b""
+        """the first bytes, at most `HEAD`, up to the first hole"""
+        self.end: i64 = 0
+        """stream offset after the last byte"""
 
 
 @final
 class Undecided(ConversationState):
     """Initial state: searches for a frame, a replication, or another protocol."""
 
-    __slots__ = (
-        "_finder",
-        "_first_end",
-        "_first_head",
-        "_frames",
-        "_joining",
-        "_second_end",
-        "_second_head",
-        "_secrets",
-    )
+    __slots__ = ("_finder", "_first", "_frames", "_joining", "_second", "_secrets")
 
     def __init__(self, conversation: Conversation, secrets: KeyLog) -> None:
         super().__init__(conversation, False, True)
         self._secrets = secrets
         self._finder: ReplicationFinder | None = None
-        self._first_head = b""
-        self._second_head = b""
+        self._first = _Beginning()
+        self._second = _Beginning()
         self._joining: Joining | None = None
-        self._first_end: i64 = 0
-        self._second_end: i64 = 0
         self._frames: list[Frame] = []
 
     def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
         """Search for the first frame, or for the signature of another protocol."""
         conversation = self.conversation
-        decoder = direction.decoder
+        decoder = conversation.decoder_of(direction)
         frames = self._frames
+        beginning = self._beginning_of(direction)
+        # Frames are searched at the same time: whatever is recognized first decides.
         for at, piece in enumerate(pieces):
             if not isinstance(piece, Data):
                 decoder.receive_gap(piece.length, piece.packet, piece.ts, frames)
@@ -80,10 +107,7 @@ class Undecided(ConversationState):
                 if foreign is not None:
                     foreign.receive(direction, pieces[at:], out)
                     break
-                if direction is conversation.first:
-                    self._first_end = piece.offset + piece.end - piece.start
-                else:
-                    self._second_end = piece.offset + piece.end - piece.start
+                beginning.end = piece.offset + piece.end - piece.start
                 decoder.receive(
                     piece.data, piece.start, piece.end, piece.offset, piece.packet, piece.ts, frames
                 )
@@ -102,7 +126,7 @@ class Undecided(ConversationState):
     def finish(self, direction: Direction, out: list[Pdu]) -> None:
         """Append what can still be decoded; a frame decides the protocol."""
         frames = self._frames
-        direction.decoder.finish(frames)
+        self.conversation.decoder_of(direction).finish(frames)
         if frames:
             self._recognize(direction)
             _give_commands(direction, frames, out)
@@ -112,13 +136,16 @@ class Undecided(ConversationState):
         self._note_first_bytes()
         _pass_over(self.conversation, self.conversation.protocol)
 
+    def _beginning_of(self, direction: Direction) -> _Beginning:
+        return self._first if direction is self.conversation.first else self._second
+
     def _note_first_bytes(self) -> None:
         """Record the first bytes of a conversation with an unknown protocol."""
         conversation = self.conversation
         if conversation.protocol != UNKNOWN:
             return
         client = conversation.client or conversation.first
-        head = self._first_head if client is conversation.first else self._second_head
+        head = self._beginning_of(client).head
         if head and client.reassembler.isn >= 0:
             conversation.note([conversation_fact(FIRST_BYTES, head[:FIRST_BYTES_KEPT].hex())])
 
@@ -126,26 +153,22 @@ class Undecided(ConversationState):
         """Handle a frame, or a frame header, found in this direction."""
         become(self.conversation, RocketMq(self.conversation, False))
         peer = direction.peer
+        # The other end has sent nothing, so its first byte begins a frame.
         if peer.reassembler.isn >= 0 and peer.reassembler.empty:
-            peer.decoder.synchronized = True
+            self.conversation.decoder_of(peer).synchronized = True
 
     def _foreign_of(self, direction: Direction, piece: Data) -> ConversationState | None:
         """Return the state for the protocol of a direction's first bytes, or None."""
         conversation = self.conversation
-        is_first = direction is conversation.first
-        head = self._first_head if is_first else self._second_head
-        if len(head) != piece.offset:
+        beginning = self._beginning_of(direction)
+        if len(beginning.head) != piece.offset:
             return None  # a hole is among the first bytes
         stop: i64 = min(piece.end, piece.start + HEAD - piece.offset)
-        head = head + piece.data[piece.start : stop]
-        if is_first:
-            self._first_head = head
-        else:
-            self._second_head = head
-        protocol = protocol_of(head)
+        beginning.head += piece.data[piece.start : stop]
+        protocol = protocol_of(beginning.head)
         if protocol is None:
             return None
-        if protocol == TLS and conversation.state is self:
+        if protocol == TLS and conversation.state is self:  # TLS in TLS is not read
             conversation.protocol = TLS
             tls = Tls(conversation, Undecided(conversation, self._secrets), self._secrets)
             conversation.state = tls
@@ -156,6 +179,7 @@ class Undecided(ConversationState):
         if protocol != HAPROXY:
             _pass_over(conversation, protocol)
             return current_of(conversation)
+        # The header of a proxy precedes the protocol, which the search for frames still finds.
         if conversation.protocol != HAPROXY:
             conversation.protocol = HAPROXY
             kind = FindingKind.PROXY_HEADER
@@ -168,11 +192,10 @@ class Undecided(ConversationState):
         self, state: ConversationState, direction: Direction, piece: Data
     ) -> ConversationState:
         """Feed a state the bytes before this piece: the first bytes of both ends."""
-        mine, other = self._first_head, self._second_head
-        behind: i64 = self._second_end - len(other)
-        if direction is not self.conversation.first:
-            mine, other = other, mine
-            behind = self._first_end - len(other)
+        mine = self._beginning_of(direction).head
+        beginning = self._beginning_of(direction.peer)
+        other = beginning.head
+        behind: i64 = beginning.end - len(other)
         for end, head in ((direction, mine[: piece.offset]), (direction.peer, other)):
             if head:
                 early: Piece = Data(0, piece.packet, piece.ts, head, 0, len(head))
@@ -185,7 +208,7 @@ class Undecided(ConversationState):
         """Detect calls that began before the capture: a piece that begins with their headers."""
         reassembler = direction.reassembler
         if reassembler.isn >= 0 and reassembler.gaps == 0:
-            return
+            return  # the preface would have been recognized
         for at, piece in enumerate(pieces):
             if isinstance(piece, Data) and may_be_calls(piece.data, piece.start, piece.end):
                 from ..http2.joining import Joining
@@ -216,12 +239,13 @@ class Undecided(ConversationState):
             data = piece.data[piece.start : piece.end]
             reading = finder.receive(first, data, piece.offset, piece.packet, piece.ts, started)
             if reading is not None:
+                # The reading has already got the pieces up to this one.
                 become(conversation, Replicating(conversation, reading))
                 current_of(conversation).receive(direction, pieces[at + 1 :], out)
                 return
 
     def _decide(self, direction: Direction) -> None:
-        searched: i64 = direction.decoder.search.searched
+        searched: i64 = self.conversation.decoder_of(direction).search.searched
         limit: i64 = DETECT_LIMIT
         if direction.reassembler.isn >= 0 and direction.reassembler.gaps == 0:
             limit = DETECT_LIMIT_FROM_START
@@ -249,13 +273,14 @@ class RocketMq(ConversationState):
 
     def start(self, direction: Direction) -> None:
         """Handle the SYN of a direction."""
-        direction.decoder.search.started = True
+        decoder = self.conversation.decoder_of(direction)
+        decoder.search.started = True
         if self._is_announced:
-            direction.decoder.synchronized = True
+            decoder.synchronized = True
 
     def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
         """Append the commands that these pieces complete."""
-        decoder = direction.decoder
+        decoder = self.conversation.decoder_of(direction)
         frames = self._frames
         for piece in pieces:
             if isinstance(piece, Data):
@@ -270,9 +295,66 @@ class RocketMq(ConversationState):
     def finish(self, direction: Direction, out: list[Pdu]) -> None:
         """Append the truncated frame at the end, as far as it goes."""
         frames = self._frames
-        direction.decoder.finish(frames)
+        self.conversation.decoder_of(direction).finish(frames)
         if frames:
             _give_commands(direction, frames, out)
+
+
+@final
+class Announced(ConversationState):
+    """RocketMQ as set by the user, until the first bytes show whether it is inside TLS."""
+
+    __slots__ = ("_early", "_head", "_secrets")
+
+    def __init__(self, conversation: Conversation, secrets: KeyLog) -> None:
+        super().__init__(conversation, True, True)
+        self._secrets = secrets
+        self._early: list[tuple[Direction, list[Piece]]] = []
+        self._head = b""
+
+    @property
+    def protocol(self) -> str:
+        """Name of the protocol, as in the conversation's row."""
+        return "ROCKETMQ"
+
+    def start(self, direction: Direction) -> None:
+        """Handle the SYN of a direction: its first byte begins a frame, or TLS."""
+        decoder = self.conversation.decoder_of(direction)
+        decoder.search.started = True
+        decoder.synchronized = True
+
+    def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
+        """Detect TLS in the first bytes of the first sender, and continue with that state."""
+        self._early.append((direction, list(pieces)))
+        waits = True
+        if self._early[0][0] is direction:
+            for piece in pieces:
+                if isinstance(piece, Data):
+                    self._head += piece.data[piece.start : piece.end]
+                elif not self._head:
+                    waits = False  # captured midway
+        head = self._head
+        if head:
+            waits = waits and head[0] in TLS_KINDS and len(head) < TLS_HEAD
+        if not waits or len(self._early) > MOST_EARLY:
+            self._go_on(out)
+
+    def finish(self, direction: Direction, out: list[Pdu]) -> None:
+        """Append what can still be decoded."""
+        if self.conversation.state is self:
+            self._go_on(out)
+        self.conversation.state.finish(direction, out)
+
+    def _go_on(self, out: list[Pdu]) -> None:
+        conversation = self.conversation
+        state: ConversationState = RocketMq(conversation, True)
+        if protocol_of(self._head) == TLS:
+            conversation.protocol = TLS
+            state = Tls(conversation, state, self._secrets)
+        conversation.state = state
+        for direction, pieces in self._early:
+            state.receive(direction, pieces, out)
+        self._early = []
 
 
 @final
@@ -285,8 +367,7 @@ class Replicating(ConversationState):
         super().__init__(conversation, False, False)
         self._reading = reading
         reading.findings = conversation.findings
-        conversation.first.decoder.forget()
-        conversation.second.decoder.forget()
+        conversation.forget_frames()
 
     @property
     def protocol(self) -> str:
@@ -327,8 +408,7 @@ class Foreign(ConversationState):
 
     def __init__(self, conversation: Conversation) -> None:
         super().__init__(conversation, False, False)
-        conversation.first.decoder.forget()
-        conversation.second.decoder.forget()
+        conversation.forget_frames()
         conversation.ignored = True
         conversation.first.reassembler.forget()
         conversation.second.reassembler.forget()
@@ -353,7 +433,7 @@ def _speak_http2(conversation: Conversation, joined: bool) -> None:
 def _give_commands(direction: Direction, frames: list[Frame], out: list[Pdu]) -> None:
     """Append the commands of these frames, and clear the list."""
     conversation = direction.conversation
-    keep: i64 = direction.decoder.keep
+    keep: i64 = conversation.first_decoder.keep
     rows_only = keep in (KEEP_MESSAGES, KEEP_CARRIED)
     for frame in frames:
         conversation.frames += 1
@@ -361,7 +441,7 @@ def _give_commands(direction: Direction, frames: list[Frame], out: list[Pdu]) ->
         head: HeaderView | None = None
         note: str | None = None
         try:
-            if rows_only:
+            if rows_only:  # only some of the values are needed
                 head = scanned(frame.serialize_type, frame.header)
             if head is None:
                 command = decode_usual_header(frame.serialize_type, frame.header)

@@ -12,7 +12,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from ..findings import Finding, FindingKind
-from ..replication.progress import MAX_REPLICATIONS, Replication
+from ..replication.progress import MAX_REPLICATIONS, Replication, first_of
 from ..rows.conversation_record import ConversationRecord
 from ..tcp.passed_flows import PassedFlows
 from ..tcp.reassembly import MAX_PENDING
@@ -20,9 +20,9 @@ from ..tcp.segment import FIN, RST, SYN, Segment
 from ..tls.key_log import KeyLog
 from .conversation import Conversation, Direction, Pdu
 from .conversation_row import conversation_row_of
+from .conversation_states import open_conversation
 from .handshake import LEAST_PAUSE, note_ack, note_start
 from .keys import hosts_of, port_of, reversed_key
-from .opening import open_conversation
 from .recognition import NO_PAYLOAD
 
 MAX_CONVERSATIONS: Final = 16384
@@ -107,13 +107,13 @@ class ConversationTable:
         flags: i64 = segment.flags & (SYN | FIN | RST)
         direction = self._directions.get(segment.key)
         payload: i64 = segment.end - segment.start + segment.missing
-        if flags == 0 and payload == 0:
+        if flags == 0 and payload == 0:  # an acknowledgement, which opens no conversation
             if direction is not None:
                 self._note_ack(direction, segment)
             return direction
         if direction is None:
             direction = self._open(segment, out)
-        elif flags & SYN and is_another(direction, segment):
+        elif flags & SYN and is_another(direction, segment):  # the ports are used again
             out.append(self._end(direction.conversation))
             direction = self._open(segment, out)
         conversation = direction.conversation
@@ -136,7 +136,7 @@ class ConversationTable:
         direction.payload_bytes += payload
         if segment.window == 0 and flags & RST == 0:
             direction.zero_windows += 1
-        if flags or direction.first_seq < 0:
+        if flags or direction.first_seq < 0:  # few packets: setup and teardown
             before = conversation.shaking
             self._look_again(conversation)
             note_start(direction, segment)
@@ -148,6 +148,7 @@ class ConversationTable:
             if conversation.shaking:  # the final ACK was not captured
                 conversation.shaking = False
                 self.shaking -= 1
+            # Of a conversation of another process, only its setup and end matter here.
             if not conversation.mine and self.passed is not None:
                 self.passed.add(segment.key, conversation)
         return direction
@@ -156,47 +157,39 @@ class ConversationTable:
         """End conversations closed a while ago, and reduce the held bytes below the limit."""
         held: i64 = 0
         closed: list[Conversation] = []
-        for direction in self._directions.values():
-            conversation = direction.conversation
-            if conversation.first is direction:
-                held += held_bytes_of(conversation)
-                if conversation.closing and now - conversation.last_ts > conversation.linger:
-                    closed.append(conversation)
+        for conversation in self._all_open():
+            held += held_bytes_of(conversation)
+            if conversation.closing and now - conversation.last_ts > conversation.linger:
+                closed.append(conversation)
         self.most_held = max(self.most_held, held)
-        for conversation in closed:
+        for conversation in closed:  # after the loop over the table, which this changes
             out.append(self._end(conversation))
         if held > MAX_HELD:
             self._release(held, out)
 
     def release_holes(self, out: list[ReleasedPdus], quiet_since: i64 = ANY_TIME) -> None:
         """Release data held behind holes in connections quiet since then; end nothing."""
-        waiting: list[Conversation] = []
-        for direction in self._directions.values():
-            conversation = direction.conversation
-            if conversation.first is not direction or conversation.last_ts > quiet_since:
-                continue
-            if conversation.waiting:
-                waiting.append(conversation)
-        for conversation in waiting:
-            pdus: list[Pdu] = []
-            conversation.release_holes(pdus)
-            out.append(ReleasedPdus(conversation, pdus, False, True))
+        for conversation in self._all_open():
+            if conversation.waiting and conversation.last_ts <= quiet_since:
+                pdus: list[Pdu] = []
+                conversation.release_holes(pdus)
+                out.append(ReleasedPdus(conversation, pdus, False, True))
 
     def finish(self, out: list[ReleasedPdus]) -> None:
         """End all conversations in order of appearance, after the last packet."""
-        conversations: list[Conversation] = []
-        for direction in self._directions.values():
-            if direction.conversation.first is direction:
-                conversations.append(direction.conversation)
-        for conversation in conversations:
+        for conversation in self._all_open():
             out.append(self._end(conversation))
 
     def open_conversations(self) -> list[Conversation]:
         """Return the open conversations of this shard in order of appearance."""
+        return [conversation for conversation in self._all_open() if conversation.mine]
+
+    def _all_open(self) -> list[Conversation]:
+        """Return the open conversations of all shards in order of appearance."""
         conversations: list[Conversation] = []
         for direction in self._directions.values():
             conversation = direction.conversation
-            if conversation.mine and conversation.first is direction:
+            if conversation.first is direction:  # each has two directions here
                 conversations.append(conversation)
         return conversations
 
@@ -209,25 +202,20 @@ class ConversationTable:
         commands: i64 = 0
         gaps: i64 = 0
         gap_bytes: i64 = 0
-        for direction in self._directions.values():
-            conversation = direction.conversation
-            if conversation.mine and conversation.first is direction:
-                frames += conversation.frames
-                commands += conversation.commands
-                if conversation.state.is_rocketmq:
-                    rocketmq += 1
-                    for side in (conversation.first, conversation.second):
-                        gaps += side.reassembler.gaps
-                        gap_bytes += side.reassembler.gap_bytes
+        for conversation in self.open_conversations():
+            frames += conversation.frames
+            commands += conversation.commands
+            if conversation.state.is_rocketmq:
+                rocketmq += 1
+                for side in (conversation.first, conversation.second):
+                    gaps += side.reassembler.gaps
+                    gap_bytes += side.reassembler.gap_bytes
         return rocketmq, frames, commands, gaps, gap_bytes
 
     def open_replications(self) -> list[Replication]:
         """Return the replications of open slave-master conversations."""
         replications: list[Replication] = []
-        for direction in self._directions.values():
-            conversation = direction.conversation
-            if conversation.first is not direction or not conversation.mine:
-                continue
+        for conversation in self.open_conversations():
             replication = conversation.state.replication()
             if replication is not None:
                 replications.append(replication)
@@ -274,14 +262,14 @@ class ConversationTable:
         if not self._secrets.wanted:
             return number
         place: i64 = 0
-        for byte in hosts_of(key):
+        for byte in hosts_of(key):  # the same in all processes, unlike `hash`
             place = place * 31 + byte & 0xFFFF
         return place
 
     def _end(self, conversation: Conversation) -> ReleasedPdus:
         self._look_again(conversation)
         self._directions.pop(conversation.first.key, None)
-        self._directions.pop(conversation.second.key, None)
+        self._directions.pop(conversation.second.key, None)  # the same key if the ends are equal
         pdus: list[Pdu] = []
         waited = conversation.waiting
         if conversation.shaking:
@@ -315,8 +303,7 @@ class ConversationTable:
         self.replication += 1
         self.replications.append(replication)
         if len(self.replications) >= 2 * MAX_REPLICATIONS:
-            self.replications.sort(key=_number_of)
-            del self.replications[MAX_REPLICATIONS:]
+            self.replications = first_of(self.replications)
 
     def _report_not_rocketmq(self, conversation: Conversation) -> None:
         if conversation.protocol == NO_PAYLOAD:
@@ -328,10 +315,7 @@ class ConversationTable:
 
     def _end_stalest(self, segment: Segment, out: list[ReleasedPdus]) -> None:
         """End an eighth of the conversations, those idle for the longest time."""
-        stale: list[Conversation] = []
-        for direction in self._directions.values():
-            if direction.conversation.first is direction:
-                stale.append(direction.conversation)
+        stale = self._all_open()
         stale.sort(key=_last_ts_of)
         del stale[MAX_CONVERSATIONS // 8 :]
         detail = f"{len(stale)} of {MAX_CONVERSATIONS} are ended"
@@ -343,11 +327,7 @@ class ConversationTable:
 
     def _release(self, held: i64, out: list[ReleasedPdus]) -> None:
         """Release the largest holders until half of the limit is free."""
-        holders: list[Conversation] = []
-        for direction in self._directions.values():
-            conversation = direction.conversation
-            if conversation.first is direction and held_bytes_of(conversation) > 0:
-                holders.append(conversation)
+        holders = [one for one in self._all_open() if held_bytes_of(one) > 0]
         holders.sort(key=_held_of, reverse=True)
         for conversation in holders:
             if held <= MAX_HELD // 2:
@@ -362,8 +342,8 @@ class ConversationTable:
             conversation.state.release()
             if conversation.state.inside is not None:
                 conversation.state.inside.release()
-            conversation.first.decoder.release()
-            conversation.second.decoder.release()
+            conversation.first_decoder.release()
+            conversation.second_decoder.release()
             conversation.release_holes(pdus)
             out.append(ReleasedPdus(conversation, pdus, False, waited))
 
@@ -379,10 +359,6 @@ def is_another(direction: Direction, segment: Segment) -> bool:
     return behind > MAX_PENDING
 
 
-def _number_of(replication: Replication) -> int:
-    return replication.conversation
-
-
 def _last_ts_of(conversation: Conversation) -> int:
     return conversation.last_ts
 
@@ -393,9 +369,12 @@ def held_bytes_of(conversation: Conversation) -> i64:
     inside = conversation.state.inside
     if inside is not None:
         held += inside.held
-    for side in (conversation.first, conversation.second):
-        held += side.decoder.held_memory + side.reassembler.held_bytes
-    return held
+    held += conversation.first_decoder.held_memory + conversation.second_decoder.held_memory
+    return (
+        held
+        + conversation.first.reassembler.held_bytes
+        + conversation.second.reassembler.held_bytes
+    )
 
 
 def _held_of(conversation: Conversation) -> int:

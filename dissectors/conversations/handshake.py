@@ -27,6 +27,7 @@ def note_start(direction: Direction, segment: Segment) -> None:
             direction.isn = segment.seq
         _note_syn(direction, segment)
     closing = segment.flags & (FIN | RST) != 0
+    # Of several FIN and RST, the first one tells how long the connection was idle before its end.
     open_till_now = conversation.reset_by is None and conversation.closed_by is None
     if closing and open_till_now:
         conversation.closing_ts = segment.ts
@@ -43,7 +44,7 @@ def note_start(direction: Direction, segment: Segment) -> None:
             conversation.reset_by = direction
     elif closing and conversation.closed_by is None:
         conversation.closed_by = direction
-    conversation.closing = closing
+    conversation.closing = closing  # a SYN, or data later on, opens it again
     half = not (segment.flags & RST or direction.peer.finished)
     conversation.linger = HALF_LINGER if half else LINGER
 
@@ -90,6 +91,6 @@ def _note_syn(direction: Direction, segment: Segment) -> None:
         if conversation.client is None:
             conversation.client = direction
     elif direction.peer.syns > 0 and direction.syns == 1:
-        conversation.shaking = conversation.mine
+        conversation.shaking = conversation.mine  # pure ACKs are asked for, which costs time
     elif conversation.client is None:
         conversation.client = direction.peer

@@ -1,9 +1,7 @@
 """Fast scan of headers as written by Java: records the positions of values.
 
-`scanned` makes one pass over a JSON or binary header. It accepts only values without escapes:
-ASCII, and in properties only known separators. For anything else it returns None, and the header is
-decoded in full. Whatever it accepts, `decode_header` decodes to the same values.
-
+It accepts only values without escapes: ASCII, and in properties only known separators. Whatever it
+accepts, `decode_header` decodes to the same values; anything else is decoded in full.
 RocketMQ: RemotingCommand.headerDecode, RocketMQSerializable.rocketMQProtocolDecode.
 """
 
@@ -55,6 +53,7 @@ from .header_view import (
     kind_of_request,
 )
 
+# Names and values are compared eight bytes at a time, as 64-bit integers.
 _EXT_FIELDS: Final[i64] = word_of(b"extField")
 _EXT_FIELDS_REST: Final[i64] = word_of(b's":{')
 _FLAG: Final[i64] = word_of(b'flag":')
@@ -117,7 +116,7 @@ def scanned(serialize_type: i64, header: bytes) -> HeaderView | None:
         if view is not None and (view.flag & 1 == 1) != (view.kind == RESPONSE):
             # The flag comes after the ext fields: this turns out to be a response.
             view = _json(RESPONSE, code, header) if view.flag & 1 else None
-    except IndexError:
+    except IndexError:  # it ends early; checks at every byte would cost more
         return None
     return view
 

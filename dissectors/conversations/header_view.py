@@ -2,8 +2,7 @@
 
 A header as written by Java is scanned in place by `header_scan`. Any other one, and a gRPC call, is
 decoded in full; its values are concatenated on demand, so that all readers of headers see the same
-layout. To add a value, add its name to `_WIRES` and its position to `take`.
-
+layout.
 RocketMQ: RemotingCommand.headerDecode, SendMessageRequestHeaderV2, PullMessageResponseHeader.
 """
 
@@ -60,6 +59,7 @@ def _wires_of_send(names: SendFields) -> tuple[str, ...]:
 PROPERTIES: Final = 4
 """index of the properties among the names of a send"""
 _PLAIN_WIRES: Final = (*TOPICS, *GROUPS, "queueId", *BROKERS, *OFFSETS, V1.sys_flag)
+# To add a value, add its name here, and its position in `HeaderView.take`.
 WIRES: Final = {
     SENT: _wires_of_send(V1),
     SENT_V2: _wires_of_send(V2),
@@ -89,6 +89,8 @@ def kind_of_request(code: int) -> i64:
 @mypyc_attr(acyclic=True, free_list_len=1)
 class Slots:
     """Positions of the values whose names are in a table, in table order."""
+
+    # Attributes, not a list: in C these are native integers, and nothing is allocated per value.
 
     __slots__ = ("s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11")
 

@@ -68,8 +68,7 @@ class Http2(ConversationState):
         self._seen: i64 = 0
         self._first_at: i64 = -1 if joined else 0
         self._second_at: i64 = -1 if joined else 0
-        conversation.first.decoder.forget()
-        conversation.second.decoder.forget()
+        conversation.forget_frames()
 
     @property
     def protocol(self) -> str:
@@ -178,7 +177,7 @@ class Http2(ConversationState):
         conversation = self.conversation
         messages: list[CallMessage] = []
         for event in events:
-            if conversation.client is None and _is_request(event):
+            if conversation.client is None and _is_request(event):  # no SYN was captured
                 conversation.client = direction
             self._calls.receive(event, direction is conversation.client, messages)
         if not self.is_rocketmq and self._calls.methods:

@@ -29,6 +29,7 @@ def address_size(key: bytes) -> i64:
     """Return the bytes of an address in a key of addresses, ports (4 bytes), and tunnels (5
     each).
     """
+    # Two addresses and the ports are 36 or 12 bytes; tunnels do not change the remainder.
     return 16 if len(key) % 5 == 1 else 4
 
 

@@ -44,8 +44,7 @@ class Tls(ConversationState):
         self._begun = False
         self._first_offset: i64 = 0
         self._second_offset: i64 = 0
-        conversation.first.decoder.forget()
-        conversation.second.decoder.forget()
+        conversation.forget_frames()
 
     @property
     def protocol(self) -> str:
@@ -72,7 +71,7 @@ class Tls(ConversationState):
                     plaintext = session.receive(number, data, piece.packet, piece.ts)
                 else:
                     plaintext = session.receive_gap(number, piece.packet, piece.ts)
-                if session.held_bytes > MAX_WAITING:
+                if session.held_bytes > MAX_WAITING:  # the secret may never come
                     plaintext += session.give_up()
             except Exception as error:  # last line of defence: a bad piece must not end the run
                 self._report(FindingKind.TLS_BAD_RECORD, undecoded(error), piece.ts, piece.packet)
@@ -116,7 +115,7 @@ class Tls(ConversationState):
             if conversation.ignored:
                 return
             if not self._begun:
-                if not part.data:
+                if not part.data:  # it ends without plaintext: it stays TLS
                     continue
                 self._begin()
             is_first = part.side == 0
@@ -126,7 +125,7 @@ class Tls(ConversationState):
             if end:
                 piece = Data(offset, part.packet, part.ts, part.data, 0, end)
             else:
-                piece = Gap(offset, part.packet, part.ts, 0)
+                piece = Gap(offset, part.packet, part.ts, 0)  # no more will be decrypted
             if is_first:
                 self._first_offset += end
             else:

@@ -11,7 +11,7 @@ from typing import Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
-from ..conversations.conversation import NO_PDUS, Direction, Pdu
+from ..conversations.conversation import Direction, Pdu, Unpaired
 from ..findings import Finding, FindingKind
 from ..grpc.command import CallCommand
 from ..remoting.code_names import REQUEST_NAMES, request_name, response_name
@@ -88,20 +88,21 @@ class Exchange:
 
 @final
 class ExchangeMatcher:
-    """Pairs the PDUs of all conversations. Waiting PDUs are stored in their direction."""
+    """Pairs the PDUs of all conversations. Waiting PDUs are stored in their conversation."""
 
     __slots__ = (
         "_bytes",
-        "_directions",
         "_findings",
         "_most_bytes",
         "_most_waiting",
+        "_unpaired",
         "waiting",
     )
 
     def __init__(self, findings: list[Finding]) -> None:
         self._findings = findings
-        self._directions: dict[Direction, None] = {}
+        self._unpaired: dict[Direction, Unpaired] = {}
+        """by the direction of the requests, in order of appearance"""
         self._bytes: i64 = 0
         self.waiting: i64 = 0
         """waiting PDUs of all conversations: unanswered requests, and responses before their
@@ -123,23 +124,23 @@ class ExchangeMatcher:
 
     def finish(self, direction: Direction, out: list[Exchange]) -> None:
         """Append the waiting PDUs of a direction whose conversation has ended."""
-        if direction.listed:
-            direction.listed = False
-            del self._directions[direction]
-        for pdu in direction.requests.values():
+        unpaired = self._unpaired.pop(direction, None)
+        if unpaired is None:
+            return
+        for pdu in unpaired.requests.values():
             self._note_gone(pdu)
             out.append(Exchange(pdu, None))
-        for pdu in direction.early.values():
+        for pdu in unpaired.early.values():
             self._note_gone(pdu)
             out.append(Exchange(None, pdu))
-        direction.requests.clear()
-        direction.early.clear()
+        unpaired.requests.clear()  # a cycle: bodies would be kept until the next collection
+        unpaired.early.clear()
 
     def waiting_since(self, ts: i64) -> list[Pdu]:
         """Return the unanswered requests sent up to this time."""
         pending: list[Pdu] = []
-        for direction in self._directions:
-            for pdu in direction.requests.values():
+        for unpaired in self._unpaired.values():
+            for pdu in unpaired.requests.values():
                 if pdu.ts > ts:
                     break
                 pending.append(pdu)
@@ -152,106 +153,111 @@ class ExchangeMatcher:
         return peaks
 
     def _request(self, pdu: Pdu, out: list[Exchange]) -> None:
-        direction = pdu.direction
+        unpaired = self._unpaired_of(pdu.direction)
         opaque = pdu.opaque
-        if direction.early:  # packets out of order, or a hole before the request
-            response = direction.early.pop(opaque, None)
+        if unpaired.early:  # packets out of order, or a hole before the request
+            response = unpaired.early.pop(opaque, None)
             if response is not None:
                 self._note_gone(response)
                 if response.ts + EARLY_TOLERANCE >= pdu.ts:
                     out.append(Exchange(pdu, response))
                     return
                 out.append(Exchange(None, response))  # to an earlier request with this opaque
-        requests = direction.requests
+        requests = unpaired.requests
         before = requests.get(opaque)
         if before is not None:
             detail = f"opaque {opaque} again in packet {packet_number(pdu.packet)}"
             self._findings.append(before.say(FindingKind.OPAQUE_REUSED, detail))
-            self._give_up(direction, before, out)
-        if requests is NO_PDUS:
-            requests = direction.requests = {}
+            self._give_up(unpaired, before, out)
         requests[opaque] = pdu
-        self._note_waiting(pdu, direction)
+        self._note_waiting(pdu)
         # Only the oldest is checked: the others are younger, and each new request checks again.
         oldest = next(iter(requests.values()))
         if pdu.ts - oldest.ts > MAX_WAIT:
-            self._give_up(direction, oldest, out)
+            self._give_up(unpaired, oldest, out)
         elif len(requests) > MAX_REQUESTS:
             detail = f"{len(requests)} requests of one end are unanswered"
             self._findings.append(oldest.say(FindingKind.PAIRING_LIMIT, detail))
-            self._give_up(direction, oldest, out)
+            self._give_up(unpaired, oldest, out)
         elif self.waiting > MAX_WAITING or self._bytes > MAX_WAITING_BYTES:
             self._give_up_oldest(out)
 
     def _response(self, pdu: Pdu, out: list[Exchange]) -> None:
-        direction = pdu.direction.peer
+        unpaired = self._unpaired_of(pdu.direction.peer)
         opaque = pdu.opaque
-        request = direction.requests.get(opaque)
+        request = unpaired.requests.get(opaque)
         if request is not None:
-            del direction.requests[opaque]
+            del unpaired.requests[opaque]
             if pdu.ts + EARLY_TOLERANCE >= request.ts:
                 self._note_gone(request)
                 out.append(Exchange(request, pdu))
                 return
             # It responds to an earlier request with the same opaque, released from a hole.
-            direction.requests[opaque] = request
+            unpaired.requests[opaque] = request
             out.append(Exchange(None, pdu))
             return
-        early = direction.early
+        early = unpaired.early
         before = early.get(opaque)
         if before is not None:
-            self._give_up_early(direction, before, out)
-        if early is NO_PDUS:
-            early = direction.early = {}
+            self._give_up_early(unpaired, before, out)
         early[opaque] = pdu
-        self._note_waiting(pdu, direction)
+        self._note_waiting(pdu)
         if len(early) > MAX_EARLY:
-            self._give_up_early(direction, next(iter(early.values())), out)
+            self._give_up_early(unpaired, next(iter(early.values())), out)
         elif self.waiting > MAX_WAITING or self._bytes > MAX_WAITING_BYTES:
             self._give_up_oldest(out)
 
-    def _note_waiting(self, pdu: Pdu, direction: Direction) -> None:
-        """Register a PDU as waiting in the direction of its request."""
+    def _unpaired_of(self, direction: Direction) -> Unpaired:
+        """Return the waiting PDUs of the direction of a request."""
+        conversation = direction.conversation
+        is_first = direction is conversation.first
+        unpaired = conversation.first_unpaired if is_first else conversation.second_unpaired
+        if unpaired is None:
+            unpaired = self._unpaired[direction] = Unpaired()
+            if is_first:
+                conversation.first_unpaired = unpaired
+            else:
+                conversation.second_unpaired = unpaired
+        return unpaired
+
+    def _note_waiting(self, pdu: Pdu) -> None:
         self.waiting += 1
         self._bytes += pdu.header_length + len(pdu.body)
         if self.waiting > self._most_waiting:
             self._most_waiting = self.waiting
         if self._bytes > self._most_bytes:
             self._most_bytes = self._bytes
-        if not direction.listed:
-            direction.listed = True
-            self._directions[direction] = None
 
     def _note_gone(self, pdu: Pdu) -> None:
         self.waiting -= 1
         self._bytes -= pdu.header_length + len(pdu.body)
 
-    def _give_up(self, direction: Direction, pdu: Pdu, out: list[Exchange]) -> None:
-        del direction.requests[pdu.opaque]
+    def _give_up(self, unpaired: Unpaired, pdu: Pdu, out: list[Exchange]) -> None:
+        del unpaired.requests[pdu.opaque]
         self._note_gone(pdu)
         out.append(Exchange(pdu, None))
 
-    def _give_up_early(self, direction: Direction, pdu: Pdu, out: list[Exchange]) -> None:
-        del direction.early[pdu.opaque]
+    def _give_up_early(self, unpaired: Unpaired, pdu: Pdu, out: list[Exchange]) -> None:
+        del unpaired.early[pdu.opaque]
         self._note_gone(pdu)
         out.append(Exchange(None, pdu))
 
     def _give_up_oldest(self, out: list[Exchange]) -> None:
         """Emit the oldest eighth of all waiting PDUs unpaired."""
         waiting: list[Pdu] = []
-        for direction in self._directions:
-            waiting.extend(direction.requests.values())
-            waiting.extend(direction.early.values())
+        for unpaired in self._unpaired.values():
+            waiting.extend(unpaired.requests.values())
+            waiting.extend(unpaired.early.values())
         waiting.sort(key=_ts_of)  # several at once, so that sorting is rare
         detail = f"{self.waiting} requests are unanswered"
         for pdu in waiting:
             if self.waiting <= MAX_WAITING // 8 * 7 and self._bytes <= MAX_WAITING_BYTES // 8 * 7:
                 return
             if pdu.flag & 1:
-                self._give_up_early(pdu.direction.peer, pdu, out)
+                self._give_up_early(self._unpaired[pdu.direction.peer], pdu, out)
             else:
                 self._findings.append(pdu.say(FindingKind.PAIRING_LIMIT, detail))
-                self._give_up(pdu.direction, pdu, out)
+                self._give_up(self._unpaired[pdu.direction], pdu, out)
 
     def _check_code(self, pdu: Pdu) -> None:
         code = pdu.head.code

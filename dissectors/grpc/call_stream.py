@@ -109,6 +109,7 @@ class CallSide:
 
     def add(self, piece: Piece) -> None:
         """Keep a message."""
+        # With a prefix as on the wire, but decompressed and without what is missing.
         self._body += b"\0" + len(piece.data).to_bytes(4) + piece.data
         self._count += 1
         self._wire += PREFIX + piece.length

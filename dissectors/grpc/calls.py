@@ -1,11 +1,8 @@
 """Requests and responses of one connection, assembled from stream events.
 
-Rules: a unary call or a server stream is one request and one response, complete when the server
-ends the stream. On a telemetry stream, which lasts as long as the client, each message is a request
-or a response; messages with too few bytes for a row of their own share one. A stream that is reset
-before its response gets a placeholder response. A response that was captured before its request
-waits for it. The number of open streams is bounded; the oldest is dropped. Held headers and bodies
-share one limit.
+A unary call or a server stream is one request and one response, complete when the server ends the
+stream. On a telemetry stream, which lasts as long as the client, each message is a request or a
+response.
 """
 
 from __future__ import annotations
@@ -87,7 +84,7 @@ class CallReader:
         self._row_room += MOST_TIMES * (HEAD + event.size)
         if what is Happening.GOAWAY:
             return
-        if not from_client and event.stream > self._newest:
+        if not from_client and event.stream > self._newest:  # captured before its request
             self._keep_early(event)
             return
         stream = self._streams.get(event.stream)
@@ -192,7 +189,7 @@ class CallReader:
         self, event: StreamEvent, stream: CallStream, from_client: bool, out: list[CallMessage]
     ) -> None:
         side = stream.client if from_client else stream.server
-        if side.headers is None:
+        if side.headers is None:  # they are in a hole, and maybe data too
             side.lose()
         side.receive(event, self._budget)
         self._take(event, stream, from_client, out)
@@ -247,11 +244,11 @@ class CallReader:
                 self.unnamed += 1
             return None
         self.methods += 1
-        if len(self._streams) >= MOST_STREAMS:
+        if len(self._streams) >= MOST_STREAMS:  # drop the oldest
             self._remove(next(iter(self._streams)))
             self.abandoned += 1
         stream = self._streams[event.stream] = CallStream(method, event.place, self._held)
-        if event.stream <= self._lost_to:
+        if event.stream <= self._lost_to:  # the beginning of the response is no longer held
             stream.server.lose()
         return stream
 
@@ -266,7 +263,7 @@ class CallReader:
             self._emit_telemetry(event.stream, stream, from_client, out)
         elif from_client and not stream.requested:
             self._emit_request(event.stream, stream, side.place, out)
-        elif from_client:
+        elif from_client:  # the request is emitted: further messages belong to no row
             side.take()
 
     def _emit_telemetry(
@@ -277,6 +274,7 @@ class CallReader:
         if self._row_room < ROW_BYTES:
             return  # wait for more messages
         whole = side.take()
+        # A row each, unless messages of few bytes would become many times as much in rows.
         parts = [whole]
         if whole.messages * ROW_BYTES <= self._row_room:
             parts = list(single(whole))
@@ -337,7 +335,7 @@ class CallReader:
             return
         command = command_of(stream, event.stream, "RST_STREAM")
         command.flag = 1
-        command.is_reset = True
+        command.is_reset = True  # a placeholder, so that the request does not look unanswered
         command.ext_fields = {}
         command.columns = CallColumns(facts=[reset_of(event.reason, from_client)])
         out.append(CallMessage(False, command, False, b"", 0, 0, 0, None, event.place))

@@ -52,7 +52,7 @@ def transport_status(trailers: Headers) -> Status | None:
     named = dict(trailers)
     text = named.get("grpc-status")
     if text is None:
-        status = named.get(":status")
+        status = named.get(":status")  # a proxy in between may respond without gRPC
         return None if status in (None, "200") else (0, f"HTTP_{status[:3]}", None)
     number = natural_of(text)
     if number == 0:

@@ -65,7 +65,7 @@ class MessageCutter:
         while True:
             whole = len(self._held) + self._lost + self._passed
             take = min(self._wanted - whole, len(data) - at)
-            if self._lost or len(self._held) >= LARGEST:
+            if self._lost or len(self._held) >= LARGEST:  # counted, not kept
                 self._passed += take
             else:
                 self._held += data[at : at + take]
@@ -99,7 +99,7 @@ class MessageCutter:
 
     def _lose(self, missing: int, place: StreamPlace, budget: Budget, out: list[Piece]) -> None:
         whole = len(self._held) + self._lost + self._passed
-        if self._wanted == PREFIX or whole + missing > self._wanted:
+        if self._wanted == PREFIX or whole + missing > self._wanted:  # a prefix is in the hole
             self.release()
             return
         self._lost += missing

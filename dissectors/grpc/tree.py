@@ -58,7 +58,7 @@ def _tree(name: str, data: bytes, reading: _Reading) -> Tree:
     tree: Tree = {}
     try:
         for number, kind, value, _ in fields_of(data):
-            reading.left -= 1
+            reading.left -= 1  # one count for all levels: nested messages share it
             if reading.left < 0:
                 raise Unreadable(f"more than {MOST_FIELDS} fields")
             field = table.get(number)
@@ -79,6 +79,7 @@ def _tree(name: str, data: bytes, reading: _Reading) -> Tree:
 def _append(tree: Tree, field: Field, kind: int, value: Value, reading: _Reading) -> None:
     values = tree.setdefault(field.name, [])
     assert isinstance(values, list)
+    # proto3 packs repeated numbers; a reader must accept both forms.
     if field.kind is FieldKind.ENUM and kind == WIRE_BYTES and isinstance(value, bytes):
         numbers = packed(value)
         reading.left -= len(numbers)
@@ -110,6 +111,7 @@ def _number(field: Field, value: int) -> object:
     if field.kind is BOOL:
         return value != 0
     if field.kind is INT32:
+        # Negative numbers are sent as 64 bits; as in Protocol Buffers, the low 32 count.
         low = value & 0xFFFFFFFF
         return low - (1 << 32) if low >> 31 else low
     if field.kind is FieldKind.INT64:

@@ -103,6 +103,7 @@ class Http2End:
         if self._cutter.receive_gap(length, place, self._frames):
             self._take_frames(out)
             return
+        # The hole may hide the boundary of a frame, and headers that later ones refer to.
         self.losses += 1
         self._seeking = True
         self._block = None
@@ -123,7 +124,7 @@ class Http2End:
 
     def _take(self, frame: Http2Frame, out: list[StreamEvent]) -> None:
         kind = frame.type
-        if self._block is not None and kind != CONTINUATION:
+        if self._block is not None and kind != CONTINUATION:  # RFC 9113 (6.10)
             self.stop("a header block that does not go on")
         elif kind == DATA:
             data, padding = unpadded(frame)
@@ -132,13 +133,13 @@ class Http2End:
             out.append(_event(Happening.DATA, frame, data=data, missing=lost, size=size))
         elif kind == HEADERS:
             block, _ = unpadded(frame)
-            if frame.flags & HAS_PRIORITY:
+            if frame.flags & HAS_PRIORITY:  # stream dependency and weight
                 block = block[5:]
             self._block_ends = bool(frame.flags & END_STREAM)
             self._begin_block(frame, block, out)
         elif kind == PUSH_PROMISE:  # gRPC peers do not send it, but its headers are in the table
             self._block_ends = False
-            self._begin_block(frame, unpadded(frame)[0][4:], out)
+            self._begin_block(frame, unpadded(frame)[0][4:], out)  # behind the promised stream
         elif kind == CONTINUATION:
             self._continue_block(frame, out)
         elif kind == RST_STREAM:

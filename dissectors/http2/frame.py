@@ -125,7 +125,7 @@ class FrameCutter:
         if self.problem is not None:
             return
         held = self._held
-        if self._lost:  # the payload is kept up to its first hole
+        if self._lost:  # the payload is kept up to its first hole; later bytes are only counted
             remaining = min(self._wanted - len(held) - self._lost, len(data))
             self._lost += remaining
             data = data[remaining:]

@@ -1,9 +1,7 @@
 """Decode header blocks of one direction: HPACK with a table that may be joined in the middle.
 
-Rules: the decoded size is bounded, also relative to the block: one-byte references may expand to
-large headers. After a block that cannot be decoded, a direction gives no more headers, because
-later blocks may refer to it. If the start was not captured, earlier table entries are `UNKNOWN`;
-later ones are right, because references count from the newest. RFC 7541.
+After a block that cannot be decoded, a direction gives no more headers, because later blocks may
+refer to it. RFC 7541.
 """
 
 from __future__ import annotations
@@ -28,8 +26,6 @@ MOST_TIMES: Final = 4
 """further decoded bytes per byte of a block: Huffman codes expand by 1.6"""
 HEADER_BYTES: Final = 64
 """overhead bytes of a header beside its name and value"""
-UNKNOWN: Final = ("", "")
-"""a header in a block that was not captured"""
 _ENTRY: Final = 32
 """overhead bytes of a table entry beside its name and value"""
 
@@ -49,6 +45,8 @@ class HeaderBlocks:
         self._decoder = Decoder(LARGEST_LIST)
         self._decoder.max_allowed_table_size = LARGEST_TABLE
         if joined:
+            # As many unnamed entries as the table may have at first: references count from the
+            # newest entry, so those to entries since then are right.
             table = self._decoder.header_table
             for _ in range(HeaderTable.DEFAULT_SIZE // _ENTRY):
                 table.add(b"", b"")
@@ -69,6 +67,7 @@ class HeaderBlocks:
             self.problem = f"a header block that does not decode: {type(error).__name__}"
             return None
         headers = [(_text(name), _text(value)) for name, value in decoded]
+        # References of one byte may expand to large headers, block after block.
         self._room += EACH + MOST_TIMES * len(block) - bytes_of(headers)
         if self._room < 0:
             self.problem = "header blocks that become far more than their bytes"

@@ -55,7 +55,7 @@ class Joining:
                 return False
             if head[3] == HEADERS:
                 behind = data[stop : stop + HEAD]
-                by_client = head[HEAD - 1] & 1  # clients open call streams
+                by_client = head[HEAD - 1] & 1  # clients open call streams, with odd numbers
                 goes_on = len(behind) < HEAD or _is_frame(behind)
                 if not by_client or not goes_on or not self._left:
                     return False
@@ -80,6 +80,7 @@ def _is_call(flags: int, payload: bytes) -> bool:
         block = payload[1 : max(len(payload) - payload[0], 1)]
     if flags & HAS_PRIORITY:
         block = block[_PRIORITY:]
+    # A table of its own: these bytes may not be a header block, and would spoil that of the stream.
     headers = HeaderBlocks(joined=True).decode(block)
     return headers is not None and _is_call_headers(headers)
 

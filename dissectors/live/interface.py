@@ -1,9 +1,8 @@
 """Live packets of a network interface, read in bulk from an open socket.
 
-Rules: `with_scapy.sockets` opens the socket. On Linux packets come from the kernel's ring
-(`packet_ring`) with kernel times, elsewhere one by one. Lost packets are counted. `LiveSource`
-yields the packets as bytes of a pcap, the same path as for files. Errors are raised only for user
-mistakes: no permission, no such interface, a bad filter.
+`with_scapy.sockets` opens the socket. On Linux packets come from the kernel's ring (`packet_ring`)
+with kernel times, elsewhere one by one. Errors are raised only for user mistakes: no permission, no
+such interface, a bad filter.
 """
 
 from __future__ import annotations
@@ -148,6 +147,7 @@ class LiveCapture:
 
     def count(self) -> None:
         """Update `received` and `dropped`, if the system counts."""
+        # The kernel clears its counters when they are read.
         try:
             received, dropped = packet_statistics(self._socket.ins)
         except (OSError, AttributeError, TypeError):
@@ -177,7 +177,7 @@ class LiveCapture:
         packets: list[RingPacket] = []
         wait = timeout
         while len(packets) < BATCH and self._poll.poll(wait * 1000):
-            wait = 0
+            wait = 0  # then only what is there already
             _, data, seconds = self._socket.recv_raw(MTU)
             if data:
                 ts = time.time_ns() if seconds is None else round(float(seconds) * 1e9)

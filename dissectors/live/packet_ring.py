@@ -87,6 +87,7 @@ class PacketRing:
         self._skip_outgoing = skip_outgoing
         socket.setsockopt(SOL_PACKET, PACKET_VERSION, TPACKET_V3)
         size = self._blocks * BLOCK_BYTES
+        # struct tpacket_req3
         request = (BLOCK_BYTES, self._blocks, FRAME_BYTES, size // FRAME_BYTES, RETIRE_MS, 0, 0)
         socket.setsockopt(SOL_PACKET, PACKET_RX_RING, struct.pack("=7I", *request))
         self._memory = mmap.mmap(self._fileno, size)
@@ -107,7 +108,9 @@ class PacketRing:
             status, count = _BLOCK.unpack_from(self._memory, start + _STATUS)
             if not status & _USER:
                 return []
-        packets = self._packets(start, count)
+        packets = self._packets(
+            start, count
+        )  # copies: the kernel may write to the block after this
         struct.pack_into("=I", self._memory, start + _STATUS, 0)
         self._at = (self._at + 1) % self._blocks
         return packets

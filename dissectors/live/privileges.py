@@ -1,9 +1,8 @@
 """Drop the privileges for opening an interface: user, groups, capabilities; on Linux.
 
-Rules: open sockets stay open, so privileges are dropped after opening and before the first packet
-is parsed. They cannot be regained: the bounding set is emptied and `no_new_privs` set, like
-dumpcap. After sudo, the process runs as the calling user, who then owns its files; root stays root
-in name, without capabilities.
+Open sockets stay open, so privileges are dropped after opening and before the first packet is
+parsed. They cannot be regained. After sudo, the process runs as the calling user, who then owns its
+files; root stays root in name, without capabilities.
 """
 
 from __future__ import annotations
@@ -71,15 +70,10 @@ def give_up(account: Account | None) -> None:
     needed = [path for path in sys.path if os.path.isdir(path)]
     bounded = os.geteuid() == 0
     try:
-        for capability in range(MOST_CAPABILITIES):
-            if libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0):
-                break  # beyond the last capability, or not permitted: then nothing needs dropping
-        libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+        _drop_bounding(libc, 0)  # first: it needs a capability itself
         if account is not None and (account.uid, account.gid) != (os.getuid(), os.getgid()):
             _become(account)
-        _drop_capabilities(libc)
-        if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
-            raise OSError(ctypes.get_errno(), "no_new_privs")
+        _set_capabilities(libc, (0, 0, 0, 0, 0, 0))
     except OSError as error:
         raise LiveError("live capture", f"rights cannot be given up ({error})") from None
     left = _capabilities_left(_KEPT if bounded else _KEPT[:3])
@@ -95,6 +89,7 @@ def give_up(account: Account | None) -> None:
 
 
 def _become(account: Account) -> None:
+    # Groups first, which only root may change; and all three ids, so that none can be restored.
     if os.geteuid() == 0:
         os.initgroups(account.name, account.gid)
     os.setresgid(account.gid, account.gid, account.gid)
@@ -109,11 +104,22 @@ def _home_of(account: Account) -> str:
         return "/"
 
 
-def _drop_capabilities(libc: ctypes.CDLL) -> None:
-    """Clear the effective, permitted, and inheritable sets."""
+def _drop_bounding(libc: ctypes.CDLL, kept: int) -> None:
+    """Clear the ambient set, and the bounding set except the `kept` bits."""
+    # No program that is executed later can get what is not in the bounding set.
+    for capability in range(MOST_CAPABILITIES):
+        if not kept >> capability & 1 and libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0):
+            break  # beyond the last capability, or not permitted: then nothing needs dropping
+    libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+
+
+def _set_capabilities(libc: ctypes.CDLL, sets: tuple[int, int, int, int, int, int]) -> None:
+    """Set the effective, permitted, and inheritable sets for good: low words, then high words."""
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
-    if libc.capset(header, (ctypes.c_uint32 * 6)()):
+    if libc.capset(header, (ctypes.c_uint32 * 6)(*sets)):
         raise OSError(ctypes.get_errno(), "capset")
+    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "no_new_privs")
 
 
 def _capabilities_left(names: tuple[str, ...]) -> list[str]:
@@ -143,16 +149,10 @@ def keep_only(capabilities: Iterable[int]) -> None:
     """
     libc = ctypes.CDLL(None, use_errno=True)
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
-    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; low words, then high words
+    sets = (ctypes.c_uint32 * 6)()
     if libc.capget(header, sets):
         raise OSError(ctypes.get_errno(), "capget")
     wanted = sum(1 << number for number in capabilities)
     low, high = sets[1] & wanted, sets[4] & (wanted >> 32)
-    for capability in range(MOST_CAPABILITIES):
-        if not wanted >> capability & 1 and libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0):
-            break  # beyond the last capability, or not permitted: then nothing needs dropping
-    libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-    if libc.capset(header, (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)):
-        raise OSError(ctypes.get_errno(), "capset")
-    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
-        raise OSError(ctypes.get_errno(), "no_new_privs")
+    _drop_bounding(libc, wanted)
+    _set_capabilities(libc, (low, low, 0, high, high, 0))

@@ -1,9 +1,7 @@
 """Child processes: start them, exchange messages over pipes, and end them.
 
-A single-threaded process forks, which is immediate. With more threads, another one may hold a lock
-during the fork, so a fresh Python interpreter is started. Messages are length-prefixed; those from
-a child also carry data, which a forked child puts into shared memory. A child ends when its pipe is
-closed, so none outlives its parent.
+Messages are length-prefixed; those from a child also carry data, which a forked child puts into
+shared memory.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from mmap import mmap
 from pathlib import Path
@@ -24,9 +23,11 @@ from struct import Struct
 from typing import IO, Final
 
 UNIT: Final = 16 * 1024
+"""bytes of the smallest block"""
 UNITS: Final = 512
 """8 MiB in total; only used pages take memory"""
 NO_PLACE: Final = -1
+"""place of data that is not in shared memory"""
 
 
 class SharedBlocks:
@@ -34,6 +35,7 @@ class SharedBlocks:
 
     def __init__(self) -> None:
         """Raise OSError if no shared memory is available."""
+        # The first UNITS bytes say which units are in use, one byte each.
         self._memory = mmap(-1, UNITS + UNITS * UNIT)
         self._view = memoryview(self._memory)
 
@@ -47,6 +49,8 @@ class SharedBlocks:
         unit = self._memory.find(bytes(units), 0, UNITS)
         if unit < 0:
             return NO_PLACE
+        # No lock: only the child claims units, and the parent frees them only after the message
+        # about them arrived through the pipe.
         self._memory[unit : unit + units] = b"\1" * units
         begin = at = UNITS + unit * UNIT
         for part in parts:
@@ -117,15 +121,18 @@ class Child:
         inward: int,
         outward: int,
         pid: int,
-        opened: object = None,
+        spawned: subprocess.Popen[bytes] | None = None,
         blocks: SharedBlocks | None = None,
     ) -> None:
-        """Keep `opened` until the process has ended; `blocks` is its shared memory, if any."""
+        """`inward` and `outward` are the parent's ends of the pipes.
+
+        `spawned` is None for a forked process; `blocks` is its shared memory, if any.
+        """
         self.blocks = blocks
         self.inward = inward
         self.outward = outward
-        self._pid = pid
-        self._opened = opened
+        self.pid = pid
+        self.spawned = spawned
         self._status: int | None = None
 
     def write(self, message: bytes) -> None:
@@ -140,7 +147,7 @@ class Child:
     def kill(self) -> None:
         """Kill the process if it is still running."""
         if self._status is None:
-            os.kill(self._pid, signal.SIGKILL)
+            os.kill(self.pid, signal.SIGKILL)
         self.wait()
 
     def close(self) -> None:
@@ -151,10 +158,10 @@ class Child:
     def wait(self) -> int:
         """Wait for the process to end and return its exit status."""
         if self._status is None:
-            if isinstance(self._opened, subprocess.Popen):
-                self._status = self._opened.wait()
+            if self.spawned is not None:
+                self._status = self.spawned.wait()
             else:
-                self._status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+                self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return self._status
 
 
@@ -165,14 +172,16 @@ def start_children(count: int, entry: Entry) -> list[Child]:
         to_child, from_child = os.pipe(), os.pipe()
         for number in (to_child[1], from_child[1]):
             _widen(number)
-        if _has_one_thread():
+        # A fork is immediate. Beside another thread, which may hold a lock during the fork, a new
+        # interpreter is started.
+        if has_one_thread():
             started.append(_forked(to_child, from_child, entry, started))
         else:
             started.append(_spawned(to_child, from_child, entry))
     return started
 
 
-def _has_one_thread() -> bool:
+def has_one_thread() -> bool:
     """Return whether this process is single-threaded and may fork."""
     try:
         return len(os.listdir("/proc/self/task")) == 1
@@ -183,11 +192,16 @@ def _has_one_thread() -> bool:
 def _forked(
     to_child: tuple[int, int], from_child: tuple[int, int], entry: Entry, others: Sequence[Child]
 ) -> Child:
-    blocks = _blocks()
+    blocks: SharedBlocks | None = None
+    with suppress(OSError):  # without shared memory, all data goes through the pipe
+        blocks = SharedBlocks()
+    # A signal between the fork and `_set_signals` would run the parent's handler in the child.
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
         pid = os.fork()
         if pid == 0:
+            # A pipe ends when all copies of its write end are closed: a child that kept one would
+            # keep itself, or another child, waiting after the parent has ended.
             ours = [to_child[1], from_child[0]]
             ours += [number for child in others for number in (child.inward, child.outward)]
             _be_child(to_child[0], from_child[1], ours, entry, blocks)
@@ -198,21 +212,13 @@ def _forked(
     return Child(to_child[1], from_child[0], pid, blocks=blocks)
 
 
-def _blocks() -> SharedBlocks | None:
-    """Return shared memory, or None if there is none and all data goes through the pipe."""
-    try:
-        return SharedBlocks()
-    except OSError:
-        return None
-
-
 def _be_child(
     inward: int, outward: int, ours: Sequence[int], entry: Entry, blocks: SharedBlocks | None
 ) -> None:
     """Run `entry` in a forked process and exit; does not return."""
     status = 1
     try:
-        gc.freeze()  # the garbage collector skips existing objects
+        gc.freeze()  # a collection would write to the objects, and so copy the parent's pages
         for number in ours:
             os.close(number)
         _set_signals()
@@ -224,7 +230,7 @@ def _be_child(
         if os.environ.get("RMQTOOL_DEBUG"):
             sys.excepthook(type(error), error, error.__traceback__)
     finally:
-        os._exit(status)
+        os._exit(status)  # no exit handlers, and no second flush of the parent's buffers
 
 
 def _set_signals() -> None:
@@ -366,6 +372,7 @@ class Inbox:
 
     def _read(self, wanted: int) -> None:
         """Read all available input, and at least some from process `wanted`."""
+        # All are read while one is waited for: a process with a full pipe would stand still.
         poll = select.poll()
         for place, waiting in enumerate(self._waiting):
             is_full = place != wanted and waiting.bytes >= MOST_WAITING

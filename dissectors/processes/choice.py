@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..budget import Budget
 from ..decode.pipeline import Decode, DecodeOptions
 from ..rows.encoded import EncodedBatch, Lines, RowForm
 from ..tcp.source import STDIN, Source
+
+if TYPE_CHECKING:
+    from .shared_decode import SharedDecode
 
 MAX_JOBS: Final = 64
 """maximum number of processes: each reads all packets, so more gain nothing"""
@@ -49,14 +52,12 @@ def encoded_rows_of(
 
     `where` is a filter; times in it without an offset are in `zone`.
     """
-    if type(decode) is Decode:
+    shared = _shared(decode)
+    if shared is None:
         return None
-    from .shared_decode import SharedDecode
     from .task import RowRequest
 
-    if not isinstance(decode, SharedDecode):
-        return None
-    return decode.encoded_rows(RowRequest(form, where, zone))
+    return shared.encoded_rows(RowRequest(form, where, zone))
 
 
 def command_lines_of(
@@ -66,13 +67,16 @@ def command_lines_of(
 
     See `SharedDecode.command_lines`.
     """
-    if type(decode) is Decode:
+    shared = _shared(decode)
+    return None if shared is None else partial(shared.command_lines, limit, budget)
+
+
+def _shared(decode: Decode) -> SharedDecode | None:
+    if type(decode) is Decode:  # the usual case, for which nothing more is imported
         return None
     from .shared_decode import SharedDecode
 
-    if not isinstance(decode, SharedDecode):
-        return None
-    return partial(decode.command_lines, limit, budget)
+    return decode if isinstance(decode, SharedDecode) else None
 
 
 def cores() -> int:

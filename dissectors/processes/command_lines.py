@@ -96,7 +96,7 @@ class CommandMerge:
         lines, runs = [], []
         for number, encoded in enumerate(received):
             data = _NO_LINES if encoded is None else encoded.data
-            before = self._lines[number]
+            before = self._lines[number]  # held back from earlier groups
             lines.append(memoryview(before + data) if before else data)
             runs.append(self._runs[number] + (b"" if encoded is None else encoded.runs))
         pieces, ends = merged_lines(lines, runs, floor)
@@ -109,27 +109,14 @@ class CommandMerge:
         return Lines(pieces, [emitted])
 
 
-class LinesBehind:
-    """Yields lines of commands, skipping the first ones, which were emitted before.
-
-    Skipped lines are encoded too, so that the budget is spent equally; output is prompt.
-    """
-
-    def __init__(self, to_skip: int, lines: CommandLines) -> None:
-        self._to_skip = to_skip
-        self._lines = lines
-
-    def of(self, commands: Iterable[CommandSeen]) -> Iterator[Lines]:
-        """Yield the lines of the next commands."""
-        waiting: list[bytes] = []
-        size = 0
-        for line in self._lines.each_of(commands):
-            if self._to_skip:
-                self._to_skip -= 1
-                continue
-            waiting.append(line)
-            size += len(line)
-            if size >= _BATCH_BYTES:
-                yield Lines(waiting, [len(waiting)])
-                waiting, size = [], 0
-        yield Lines(waiting, [len(waiting)])
+def batched(lines: Iterable[bytes]) -> Iterator[Lines]:
+    """Yield lines in batches as they are made, for prompt output."""
+    waiting: list[bytes] = []
+    size = 0
+    for line in lines:
+        waiting.append(line)
+        size += len(line)
+        if size >= _BATCH_BYTES:
+            yield Lines(waiting, [len(waiting)])
+            waiting, size = [], 0
+    yield Lines(waiting, [len(waiting)])

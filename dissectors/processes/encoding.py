@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
+from librt.strings import BytesWriter, write_i64_le
+
 from ..rows.encoded import Columns, EncodedRows, Lines, RowForm
 from ..rows.parquet import (
     RowTable,
@@ -24,22 +26,15 @@ if TYPE_CHECKING:
     from ..rows.message_record import MessageRecord
     from ..rows.tables import Encode
     from ..where.conditions import Test
-from librt.strings import BytesWriter, write_i64_le
-from mypy_extensions import i64
-
-
-def add_ends(ends: BytesWriter, lines: bytes, begin: i64) -> None:
-    """Append the end offset of each line; the first line begins at `begin`."""
-    at: i64 = lines.find(b"\n")
-    while at >= 0:
-        write_i64_le(ends, begin + at + 1)
-        at = lines.find(b"\n", at + 1)
 
 
 def ends_of(lines: bytes) -> bytes:
-    """Return the end offset of each line."""
+    """Return the end offset of each line, a 64-bit integer each."""
     ends = BytesWriter()
-    add_ends(ends, lines, 0)
+    at = lines.find(b"\n")
+    while at >= 0:
+        write_i64_le(ends, at + 1)
+        at = lines.find(b"\n", at + 1)
     return ends.getvalue()
 
 
@@ -77,13 +72,8 @@ class RowEncoder:
             ends = ends_of(lines)
         self._runs.append(runs_of(places, ends))
 
-    def add_lines(self, places: bytes, lines: bytes, ends: bytes) -> None:
-        """Add rows already encoded as lines; `ends` has the end offset of each line."""
-        self._lines.append(lines)
-        self._runs.append(runs_of(places, ends))
-
-    def add_runs(self, runs: bytes, lines: bytes) -> None:
-        """Add rows already encoded as lines, with known runs."""
+    def add_lines(self, runs: bytes, lines: bytes) -> None:
+        """Add rows already encoded as lines, with their runs."""
         self._lines.append(lines)
         self._runs.append(runs)
 
@@ -147,8 +137,8 @@ class PendingRows:
     """Rows of some chunks that wait to be encoded."""
 
     def __init__(self, request: RowRequest, with_messages: bool) -> None:
-        self._exchanges = exchange_encoder(request.form)
-        self._messages = message_encoder(request.form) if with_messages else None
+        self.exchanges = exchange_encoder(request.form)
+        self.messages = message_encoder(request.form) if with_messages else None
         self._test: Callable[[object], bool] | None = filter_of(request)
 
     def add(
@@ -162,10 +152,10 @@ class PendingRows:
         Return how many exchanges and how many messages passed the filter.
         """
         chosen = None if self._test is None else [self._test(row) for row in rows]
-        if messages and self._messages is not None:
+        if messages and self.messages is not None:
             kept = [entry for entry in messages if chosen is None or chosen[entry[0]]]
             message_records = [row for _, of in kept for row in of]
-            self._messages.add(
+            self.messages.add(
                 message_records, places_at(places, [at for at, of in kept for _ in of])
             )
             message_rows = len(message_records)
@@ -175,30 +165,14 @@ class PendingRows:
             kept_rows = [at for at, is_chosen in enumerate(chosen) if is_chosen]
             places, rows = places_at(places, kept_rows), [rows[at] for at in kept_rows]
         if rows:
-            self._exchanges.add(rows, places)
+            self.exchanges.add(rows, places)
         return len(rows), message_rows
-
-    def add_lines(self, places: bytes, lines: bytes, ends: bytes) -> None:
-        """Add the exchanges of a chunk as JSON lines."""
-        if places:
-            self._exchanges.add_lines(places, lines, ends)
-
-    def add_messages(self, runs: bytes, lines: bytes) -> None:
-        """Add the messages of a chunk as JSON lines."""
-        if runs:
-            assert self._messages is not None
-            self._messages.add_runs(runs, lines)
-
-    def add_columns(self, places: bytes, columns: ExchangeColumns) -> None:
-        """Add the exchanges of a chunk, buffered in `columns`."""
-        if places:
-            self._exchanges.add_columns(places, columns)
 
     def take(self) -> tuple[list[bytes | memoryview], Packed, Packed | None]:
         """Return exchanges and messages since the last call: bytes in parts, and descriptors."""
-        parts, runs = self._exchanges.take()
+        parts, runs = self.exchanges.take()
         exchanges = Packed(sum(map(len, parts)), runs)
-        if self._messages is None:
+        if self.messages is None:
             return [*parts], exchanges, None
-        more, runs = self._messages.take()
+        more, runs = self.messages.take()
         return [*parts, *more], exchanges, Packed(sum(map(len, more)), runs)

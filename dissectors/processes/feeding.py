@@ -103,6 +103,7 @@ class Feeder:
             self._write(end)
 
     def _write(self, piece: FedChunk) -> None:
+        # A full pipe blocks here until its child has read: the slowest child sets the pace.
         message = msgspec.msgpack.encode(piece)
         for child in self._children:
             child.write(message)

@@ -1,9 +1,8 @@
 """Merge of the rows of several processes in single-process order.
 
 A run is a group of rows that one process emitted for one packet, or for one conversation that the
-packet ended. Its place is the packet id and an index within the packet; places are unique over all
-processes and ascending in each. A place is two 64-bit integers (packet, index); a run is four
-(packet, index, rows, bytes).
+packet ended: four 64-bit integers (packet id, index within the packet, rows, bytes). The first two
+are its place; places are unique over all processes and ascending in each.
 """
 
 from __future__ import annotations
@@ -160,6 +159,7 @@ def merged_lines(
             return pieces, [(head.begin, head.begun) for head in heads]
         begin: i64 = head.begin
         head.read()
+        # Runs of one process in a row are one piece.
         while head.packet < floor and _first_of(heads) == which:
             head.read()
         pieces.append(lines[which][begin : head.begin])

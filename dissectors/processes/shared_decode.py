@@ -8,8 +8,9 @@ from the beginning, so that the limit has the same effect.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from .feeding import Feeder
 
 Given = TypeVar("Given")
-_LIMITS: Final = MostHeld(
+LIMITS: Final = MostHeld(
     MAX_HELD,
     MAX_WAITING,
     MAX_WAITING_BYTES,
@@ -47,7 +48,7 @@ _LIMITS: Final = MostHeld(
 )
 """limits for all processes together; half of the budget, since one message may take much"""
 
-_MOST_FINDINGS: Final = 1000
+MOST_FINDINGS: Final = 1000
 """findings of one group of chunks that may wait to be taken"""
 
 
@@ -60,22 +61,23 @@ class SharedDecode(Decode):
 
     def __init__(self, sources: Sequence[str], options: DecodeOptions, jobs: int) -> None:
         """Start the processes, which is fast while this process is single-threaded."""
-        self._children: list[Child] = []
+        self.children: list[Child] = []
+        """the running processes"""
         self._feeder: Feeder | None = None
         super().__init__(sources, options)
         self.jobs = jobs
         self._ended: list[ConversationRecord] = []
         self._chunks_given = 0
-        self._children = start_children(self.jobs, work)
+        self.children = start_children(self.jobs, work)
 
     def __del__(self) -> None:
-        self._end()
+        self._end()  # also without an iteration, which otherwise ends them
 
     def records(self) -> Iterator[list[ExchangeRecord]]:
         """Yield exchanges as rows, in single-process order."""
         try:
             for received in self._outputs(RowRequest(RowForm.records)):
-                for chunks in _by_chunk(received):
+                for chunks in zip(*(item.output.chunks for item in received), strict=True):
                     self._note_chunk(chunks)
                     self._chunks_given += 1
                     parts = [chunk.all_rows() for chunk in chunks]
@@ -84,7 +86,7 @@ class SharedDecode(Decode):
                     self._carried += _carried_in(chunks, parts, batch)
                     yield batch
         except _LimitNear:
-            yield from self._alone()
+            yield from self._others(Decode.records)
 
     def encoded_rows(self, request: RowRequest) -> Iterator[EncodedBatch]:
         """Yield encoded rows chunk by chunk.
@@ -97,7 +99,7 @@ class SharedDecode(Decode):
             for received in self._outputs(request):
                 for chunks in _with_more(received):
                     self._note_chunk(chunks)
-                    if len(self._findings) >= _MOST_FINDINGS:
+                    if len(self._findings) >= MOST_FINDINGS:
                         yield EncodedBatch(0, None, None)  # findings are taken now
                 outputs = [item.output for item in received]
                 self._chunks_given += len(outputs[0].seen)
@@ -112,7 +114,7 @@ class SharedDecode(Decode):
                 yield EncodedBatch(sum(sum(item.seen) for item in outputs), rows, messages)
         except _LimitNear:
             test = filter_of(request)
-            for rows_of_chunk in self._alone():
+            for rows_of_chunk in self._others(Decode.records):
                 carried = self.take_messages()
                 chosen = [row for row in rows_of_chunk if test is None or test(row)]
                 kept = set(map(id, chosen))
@@ -134,16 +136,14 @@ class SharedDecode(Decode):
             for received in self._outputs(request):
                 for chunks in _with_more(received):
                     self._note_chunk(chunks)
-                outputs = [item.output for item in received]
-                self._chunks_given += len(outputs[0].seen)
-                counts = _sums([item.message_rows for item in outputs])
+                self._chunks_given += len(received[0].output.seen)
+                counts = _sums([item.output.message_rows for item in received])
                 parts = [item.messages for item in received if item.messages is not None]
                 lines = [part.data for part in parts]
                 runs = [part.runs for part in parts]
                 yield Lines(merged_lines(lines, runs)[0] if any(counts) else [], counts)
         except _LimitNear:
-            alone = Decode(self.sources, self.options)
-            yield from self._others(alone, alone.message_lines())
+            yield from self._others(Decode.message_lines)
 
     def command_lines(self, limit: int, budget: Budget) -> Iterator[Lines]:
         """Yield all commands as JSON lines, several chunks at once.
@@ -151,15 +151,18 @@ class SharedDecode(Decode):
         At most `limit` bytes of a body are written. `budget` is used if a single process has to
         take over.
         """
-        from .command_lines import CommandLines, CommandMerge, LinesBehind
+        from .command_lines import CommandLines, CommandMerge, batched
 
         merge = CommandMerge(self.jobs)
         try:
             request = RowRequest(RowForm.jsonl, kind=RowKind.commands, body_limit=limit)
             for received in self._outputs(request):
                 outputs = [item.output for item in received]
-                rows, size = _rows_and_bytes(outputs)
-                if merge.is_near(rows, size, _held_back(outputs)):
+                rows = sum(sum(item.seen) for item in outputs)
+                size = sum(item.given_bytes for item in outputs)
+                held = sum(item.held.commands for item in outputs)
+                held_bytes = sum(item.held.command_bytes for item in outputs)
+                if merge.is_near(rows, size, (held, held_bytes)):
                     raise _LimitNear
                 for chunks in _with_more(received):
                     self._note_chunk(chunks)
@@ -168,10 +171,12 @@ class SharedDecode(Decode):
                 yield merge.merged(parts, rows, size, min(item.floor for item in outputs))
         except _LimitNear:
             alone = Decode(self.sources, self.options)
-            behind = LinesBehind(merge.given, CommandLines(self.sources, limit, budget))
+            writer, to_skip = CommandLines(self.sources, limit, budget), merge.given
             for number, commands in enumerate(alone.commands()):
                 self._take_over(alone, number)
-                yield from behind.of(commands)
+                # Skipped lines are written too, so that they spend the same budget.
+                yield from batched(islice(writer.each_of(commands), to_skip, None))
+                to_skip = max(to_skip - len(commands), 0)
 
     def take_conversations(self) -> list[ConversationRecord]:
         """Return the rows of ended connections, as a single process does."""
@@ -180,7 +185,7 @@ class SharedDecode(Decode):
 
     def _outputs(self, request: RowRequest) -> Iterator[list[_Received]]:
         """Yield the outputs of all processes by group; each is valid until the next one."""
-        children = self._children
+        children = self.children
         is_fed = any(map(is_compressed, self.sources))
         try:
             for shard, child in enumerate(children):
@@ -204,7 +209,9 @@ class SharedDecode(Decode):
             self._end()
 
     def _end(self) -> None:
-        children, self._children = self._children, []
+        # The feeder may be writing to a child, so it ends after them. Pipes are closed last: the
+        # number of a closed one could be that of a new file, to which the feeder would write.
+        children, self.children = self.children, []
         for child in children:
             child.kill()
         if self._feeder is not None:
@@ -219,8 +226,9 @@ class SharedDecode(Decode):
             if output.problem is not None:
                 path, reason, hint = output.problem
                 raise CaptureError(path, reason, 0, hint)
+        # Peaks of different processes may be at different times: the sum is an upper bound.
         together = map(sum, zip(*(output.held for output in outputs), strict=True))
-        if any(held > most for held, most in zip(together, _LIMITS, strict=True)):
+        if any(held > most for held, most in zip(together, LIMITS, strict=True)):
             raise _LimitNear
         self.read_before = outputs[0].bytes_read
         self.stats.packets_reported = outputs[0].packets
@@ -234,6 +242,7 @@ class SharedDecode(Decode):
 
     def _note_chunk(self, chunks: Sequence[ChunkOutput]) -> None:
         """Record the outputs of a chunk besides its rows."""
+        # One process sorts the findings of each step, so those of all are joined step by step.
         steps: dict[int, list[Finding]] = {}
         for chunk in chunks:
             for step, name, detail, ts, packet, conversation, offset in chunk.findings:
@@ -244,14 +253,10 @@ class SharedDecode(Decode):
         ended = [row for chunk in chunks for row in chunk.all_conversations()]
         self._ended += sorted(ended, key=attrgetter("conversation"))
 
-    def _alone(self) -> Iterator[list[ExchangeRecord]]:
-        """Decode everything in this process; yield what was not yet yielded."""
+    def _others(self, chunks_of: Callable[[Decode], Iterator[Given]]) -> Iterator[Given]:
+        """Decode everything in this process; yield the chunks that were not yet yielded."""
         alone = Decode(self.sources, self.options)
-        yield from self._others(alone, alone.records())
-
-    def _others(self, alone: Decode, chunks: Iterator[Given]) -> Iterator[Given]:
-        """Yield chunks that were not yet yielded, and record their other outputs."""
-        for number, given in enumerate(chunks):
+        for number, given in enumerate(chunks_of(alone)):
             if self._take_over(alone, number):
                 yield given
 
@@ -294,11 +299,6 @@ def _received(message: ChildMessage) -> _Received:
     return _Received(output, rows, Encoded(data[exchanges.size :], messages.runs))
 
 
-def _by_chunk(received: Sequence[_Received]) -> list[tuple[ChunkOutput, ...]]:
-    """Return the outputs of all processes by chunk, for rows that are not encoded."""
-    return list(zip(*(item.output.chunks for item in received), strict=True))
-
-
 def _with_more(received: Sequence[_Received]) -> list[list[ChunkOutput]]:
     """Return the outputs of each chunk besides encoded rows, from the processes that have any."""
     by_number: dict[int, list[ChunkOutput]] = {}
@@ -306,20 +306,6 @@ def _with_more(received: Sequence[_Received]) -> list[list[ChunkOutput]]:
         for chunk in item.output.chunks:
             by_number.setdefault(chunk.number, []).append(chunk)
     return [by_number[number] for number in sorted(by_number)]
-
-
-def _rows_and_bytes(outputs: Sequence[ShardOutput]) -> tuple[int, int]:
-    """Return the number of commands from all processes, and their header and body bytes."""
-    return sum(sum(output.seen) for output in outputs), sum(
-        output.given_bytes for output in outputs
-    )
-
-
-def _held_back(outputs: Sequence[ShardOutput]) -> tuple[int, int]:
-    """Return the number of commands that all processes hold back for ordering, and their bytes."""
-    return sum(output.held.commands for output in outputs), sum(
-        output.held.command_bytes for output in outputs
-    )
 
 
 def _sums(counts: Sequence[list[int]]) -> list[int]:

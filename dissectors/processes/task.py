@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 
 GROUP: Final = 8
 """chunks whose results are sent together (768 KiB of capture): more would exceed the CPU cache"""
-NOTHING: Final = msgspec.Raw(b"\x90")
-"""no rows"""
 COLUMN_GROUP: Final = 64
 """chunks per group for columnar rows, whose cost is mostly per batch"""
-
+NOTHING: Final = msgspec.Raw(b"\x90")
+"""no rows: an empty array in MessagePack"""
 
 _DECODERS: Final[dict[object, msgspec.msgpack.Decoder[Any]]] = {}
 """decoders by row type: creating one takes longer than decoding some rows"""

@@ -99,35 +99,23 @@ class ShardDecode(Decode):
 
     def ordered_records(self) -> Iterator[tuple[bytes, list[ExchangeRecord]]]:
         """Yield rows with their places for the merge."""
-        for places, exchanges in self._ordered():
-            rows = self.rows_of(exchanges)
-            if self._is_limited():
-                chosen = self._indexes_in_time(exchanges)
-                rows = [rows[at] for at in chosen]
-                places = places_at(places, chosen)
-            yield places, rows
-
-    def _ordered(self) -> Iterator[tuple[bytes, list[Exchange]]]:
-        stages = self._exchange_stages(self._keep())
-        for _ in self._drive(stages):
-            exchanges, places = stages.take_ordered()
-            yield places, exchanges
+        for places, exchanges in self._ordered_in_time():
+            yield places, self.rows_of(exchanges)
 
     def _ordered_in_time(self) -> Iterator[tuple[bytes, list[Exchange]]]:
-        for places, exchanges in self._ordered():
-            if self._is_limited():
-                chosen = self._indexes_in_time(exchanges)
-                yield places_at(places, chosen), [exchanges[at] for at in chosen]
-            else:
-                yield places, exchanges
-
-    def _indexes_in_time(self, exchanges: list[Exchange]) -> list[int]:
-        """Return the indexes of the exchanges within the requested time."""
-        return [
-            at
-            for at, exchange in enumerate(exchanges)
-            if self._in_time(exchange.request or exchange.response)
-        ]
+        """Yield the exchanges within the requested time, with their places."""
+        stages = self._exchange_stages(self._keep())
+        limited = self._is_limited()
+        for _ in self._drive(stages):
+            exchanges, places = stages.take_ordered()
+            if limited:
+                chosen = [
+                    at
+                    for at, exchange in enumerate(exchanges)
+                    if self._in_time(exchange.request or exchange.response)
+                ]
+                places, exchanges = places_at(places, chosen), [exchanges[at] for at in chosen]
+            yield places, exchanges
 
     def add_found(self, findings: list[Finding]) -> None:
         """Add the findings about rows, and clear the list."""
@@ -196,13 +184,13 @@ class _Group:
     def add_lines(self, count: int, places: bytes, lines: bytes, ends: bytes) -> None:
         """Add `count` encoded rows of the next chunk, and its other outputs."""
         assert self._encoded is not None
-        self._encoded.add_lines(places, lines, ends)
+        self._encoded.exchanges.add_lines(runs_of(places, ends), lines)
         self._add(count, count, 0)
 
     def add_columns(self, count: int, places: bytes, columns: ExchangeColumns) -> None:
         """Add `count` rows of the next chunk, buffered in `columns`, and its other outputs."""
         assert self._encoded is not None
-        self._encoded.add_columns(places, columns)
+        self._encoded.exchanges.add_columns(places, columns)
         self._add(count, count, 0)
 
     def add_messages(self, seen: int, count: int, lines: bytes, runs: bytes) -> None:
@@ -211,17 +199,17 @@ class _Group:
         `count` messages are from `seen` exchanges.
         """
         assert self._encoded is not None
-        self._encoded.add_messages(runs, lines)
+        assert self._encoded.messages is not None
+        self._encoded.messages.add_lines(runs, lines)
         self._add(seen, 0, count)
 
     def add_commands(self, commands: list[CommandSeen], lines: CommandLines) -> None:
         """Add the commands of the next chunk as lines, and its other outputs."""
-        assert self._encoded is not None
-        self._encoded.add_lines(*lines.of(commands))
+        places, data, ends = lines.of(commands)
         self._output.given_bytes += lines.take_bytes()
         self._output.floor = self._decode.floor
         self._spent = lines.most_spent
-        self._add(len(commands), len(commands), 0)
+        self.add_lines(len(commands), places, data, ends)
 
     def _add(
         self, seen: int, chosen: int, message_rows: int, chunk: ChunkOutput | None = None
@@ -233,6 +221,7 @@ class _Group:
             chunk = chunk or ChunkOutput()
             chunk.number = len(output.seen)
             chunk.conversations = packed_rows(conversations)
+            # All processes read all packets, so each has the findings without a conversation.
             chunk.findings = [
                 (step, info.kind.name, *info[1:])
                 for step, info in steps
@@ -252,7 +241,7 @@ class _Group:
         data: Sequence[bytes | memoryview] = ()
         if self._encoded is not None:
             data, output.exchanges, output.messages = self._encoded.take()
-        output.held = decode.take_most_held()
+        output.held = decode.take_most_held()  # the first process checks the sum of all
         if self._spent:
             output.held = output.held._replace(spent=self._spent)
         if not self._is_begun and decode.stats.first_time:

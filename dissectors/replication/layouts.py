@@ -2,7 +2,6 @@
 
 Functions return None (or False) if the bytes cannot be such a message; anything that a RocketMQ
 release could write is plausible.
-
 RocketMQ: DefaultHAConnection, AutoSwitchHAConnection, HAConnectionState.
 """
 

@@ -1,12 +1,7 @@
 """Replication between brokers: what a slave fetched from its master, and its lag.
 
-An HA connection is recognised by its framing, never by its port: a transfer whose data is a stored
-message with the physical offset of the transfer; headers that continue each other; an AutoSwitch
-handshake with its response; or, on an idle connection, heartbeats and reports that agree. Until
-then up to four readings of a conversation are tried in parallel (classic or AutoSwitch, either end
-the master), and each is dropped at the first bytes that contradict it. Memory is independent of the
-amount of data.
-
+An HA connection is recognised by its framing, never by its port (`Reading`). Memory is independent
+of the amount of data.
 RocketMQ: DefaultHAClient, DefaultHAConnection, AutoSwitchHAClient, AutoSwitchHAConnection.
 """
 
@@ -327,13 +322,16 @@ class Reading:
             self._say(detail, packet, ts, offset)
         elif self._whole:
             self.refuted = True
-        else:
+        else:  # bytes were lost, so the stream may have been read from a wrong place
             self._seen = _Seen()
 
     # -- internals ------------------------------------------------------------------------------
 
     def _judge(self) -> None:
         """Decide whether the evidence so far makes this reading certain."""
+        # A transfer whose data is a stored message with its physical offset; headers that continue
+        # each other; an AutoSwitch handshake with its response; on an idle connection, heartbeats
+        # and reports that agree.
         if self.certain:
             return
         idle = (
@@ -370,7 +368,10 @@ class Reading:
 
 
 class ReplicationFinder:
-    """Tries the readings of an unknown conversation."""
+    """Tries the four readings of an unknown conversation in parallel.
+
+    Each is dropped at the first bytes that contradict it.
+    """
 
     def __init__(self, conversation: int) -> None:
         self._readings = [

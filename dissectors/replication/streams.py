@@ -1,10 +1,8 @@
 """The two byte streams of a broker's HA connection, sans-IO: slave and master.
 
 Each stream receives data and gaps and notifies a `Listener`. Commit log bytes are counted, not
-kept. A hole in the data of a transfer keeps the boundary; after any other hole the master's stream
-is searched for a certain header: the record after it has its physical offset, or the next header
-continues it. The slave's messages are so short that a hole of known length keeps their boundary.
-
+kept. After a loss, the master's stream is searched for a certain header: the record after it has
+its physical offset, or the next header continues it.
 RocketMQ: DefaultHAClient, DefaultHAConnection, AutoSwitchHAClient, AutoSwitchHAConnection.
 """
 
@@ -123,7 +121,7 @@ class MasterStream:
     def receive_gap(self, length: int) -> None:
         """Note bytes that were not captured; 0: unknown number."""
         self.begun = True
-        if self._left and 0 < length <= self._left:
+        if self._left and 0 < length <= self._left:  # inside a transfer: its end is known
             self._record = None
             self._left -= length
             self._listener.data(length, True)
@@ -273,6 +271,8 @@ class MasterStream:
         shift = self._shift
         if shift is None or base + low + shift < 0:
             return
+        # The high bytes of the offset hardly ever change within the range, so they can be searched
+        # for; then the whole offset is compared.
         field = 8 if self._auto else 0
         sign = CLASSIC_REPORT.pack(base + low + shift)[:5]
         at = window.find(sign, low + field, high + field)
@@ -336,7 +336,7 @@ class SlaveStream:
         """Receive the next bytes of the stream, at `offset`."""
         self.begun = True
         if not self.synchronized:
-            if len(data) % self._unit:
+            if len(data) % self._unit:  # wait for a packet of whole reports, as slaves write them
                 return
             self.synchronized = True
         at = min(self._skip, len(data))
@@ -358,6 +358,7 @@ class SlaveStream:
         if not known or self._need(self._head) > self._unit:
             self.lose()  # message boundaries are unknown
             return
+        # All reports have the same length, so the next one begins after a multiple of it.
         behind = (len(self._head) + length - self._skip) % self._unit
         self._head = b""
         self._skip = -behind % self._unit

@@ -1,13 +1,12 @@
 """Packets, and the common base of the pcap and pcapng readers: bytes in, packets out, no I/O.
 
-A reader receives the file's bytes in chunks of any size (`receive`) and returns complete packets. A
-packet does not copy its bytes: it is a range of the chunk that it came with. Damaged bytes are
-skipped up to the next plausible record and reported with their offset; a file that ends inside a
-record is reported as truncated.
+Damaged bytes are skipped up to the next plausible record and reported with their offset; a file
+that ends inside a record is reported as truncated.
 """
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import Final, final
 
@@ -23,6 +22,7 @@ LINKTYPE_ETHERNET: Final = 1
 ORDINARY_PACKET: Final = 128 * 1024
 """bytes: a longer captured packet is so rare that the next record must confirm it"""
 
+# Leaves room for 2²³ captures of 2⁴⁰ packets in a signed 64-bit integer.
 CAPTURE_SHIFT: Final = 40
 """a packet id is the capture's index shifted by this, plus the packet's number in it"""
 
@@ -76,6 +76,7 @@ class Packet:
 
 def read_u32(data: bytes, at: i64, big: bool) -> i64:
     """Return an unsigned 32-bit integer in the given byte order."""
+    # The functions of librt read signed integers.
     return i64(read_i32_be(data, at) if big else read_i32_le(data, at)) & 0xFFFFFFFF
 
 
@@ -121,7 +122,7 @@ class CaptureReader:
         at: i64 = 0
         if self._rest:
             first = self._completed(data)
-            if first:  # avoids copying the whole chunk
+            if first:  # copies one record; else the whole chunk is copied
                 at = len(first) - len(self._rest)
                 self._offset += self._packets_of(first, 0, packets) - at
             else:
@@ -166,7 +167,7 @@ class CaptureReader:
         return packets
 
     def _give_last(self, packets: list[Packet]) -> None:
-        """Append the last packet if it was skipped as part of a passed flow."""
+        """Append the last packet if it was skipped as part of a passed flow: its time counts."""
         if self._last is not None:
             packets.append(self._last)
             self._last = None
@@ -178,6 +179,37 @@ class CaptureReader:
     def _packets_of(self, data: bytes, at: i64, packets: list[Packet]) -> i64:
         """Append the complete packets from an offset on; return the offset after the used bytes."""
         raise NotImplementedError
+
+    def _in_a_row(self, data: bytes, at: i64, count: i64) -> RecordCheck:
+        """Return whether a chain of `count` records begins here."""
+        raise NotImplementedError
+
+    def _at_end(self, fits: bool) -> RecordCheck:
+        """Return the verdict on a chain that the bytes end in; `fits`: it may end here."""
+        if not self._ended:
+            return RecordCheck.UNDECIDED
+        return RecordCheck.RECORDS if fits else RecordCheck.NO_RECORDS
+
+    def _search(
+        self, looks: re.Pattern[bytes], data: bytes, at: i64, count: i64, header: i64
+    ) -> i64:
+        """Search for `count` records in a row; `header` is the length of a record header.
+
+        Return where records continue, or, while `_lost`, the first offset to keep.
+        """
+        undecided: i64 = -1
+        match = looks.search(data, at)
+        while match is not None:
+            start: i64 = match.start()
+            verdict = self._in_a_row(data, start, count)
+            if verdict is RecordCheck.RECORDS:
+                self._found_again(start)
+                return start
+            if verdict is RecordCheck.UNDECIDED and undecided < 0:
+                undecided = start
+            match = looks.search(data, start + 1)
+        # The last bytes may be the beginning of a header that continues in the next chunk.
+        return undecided if undecided >= 0 else max(at, len(data) - header + 1)
 
     def _damaged(self, offset: i64, detail: str) -> None:
         self._report(FindingKind.CAPTURE_DAMAGED, detail, offset)

@@ -1,10 +1,7 @@
 """Streaming decompression of gzip, zstd, lz4, and xz, with any number of concatenated streams.
 
 If a stream is truncated or damaged, everything before that point is returned, and the reason is in
-`problem`. Memory is bounded whatever a header requests; so is the output of one read and of all
-reads together, since a few bytes can expand to very many (a decompression bomb).
-
-RFC 1952 (gzip), RFC 8878 (zstd), the LZ4 frame format, the .xz file format.
+`problem`. RFC 1952 (gzip), RFC 8878 (zstd), the LZ4 frame format, the .xz file format.
 """
 
 from __future__ import annotations
@@ -49,7 +46,7 @@ class _Gzip:
     def __init__(self) -> None:
         import zlib
 
-        self._inflate = zlib.decompressobj(wbits=31)
+        self._inflate = zlib.decompressobj(wbits=31)  # a gzip header, nothing else
         self._full = False
 
     @property
@@ -66,6 +63,7 @@ class _Gzip:
 
     def decompress(self, data: bytes, max_length: int = -1, /) -> bytes:
         output = self._inflate.decompress(self._inflate.unconsumed_tail + data, max_length)
+        # Input may be used up while output is still waiting inside zlib.
         self._full = len(output) >= max_length
         return output
 
@@ -153,7 +151,7 @@ class DecompressedStream:
                 parts.append(part)
                 size -= len(part)
                 self._room -= len(part)
-                if self._room < 0:
+                if self._room < 0:  # a few bytes can expand to very many: a decompression bomb
                     self._end(
                         f"the {self.name} stream becomes more than {self._most_times} times its"
                         " size; decompress it first, or raise --max-ratio"
@@ -190,7 +188,10 @@ class DecompressedStream:
         return True
 
     def _next_stream(self) -> None:
-        """Continue after the end of a stream: with the next stream, or with zero padding."""
+        """Continue after the end of a stream: with the next stream, or with zero padding.
+
+        gzip files from tapes, and xz files as their format allows, are padded with zeros.
+        """
         self._at -= len(self._machine.unused_data or b"")  # unused end of the last input
         while self._fill(1) and not self._input[self._at]:
             rest = self._input[self._at :].lstrip(b"\0")

@@ -60,6 +60,7 @@ class _Datagram:
         """Return the payload if it is complete, else None."""
         if self.total < 0 or self.size < self.total:
             return None
+        # Parts may lie beyond `total`, so the size alone does not prove that nothing is missing.
         have: i64 = 0
         for start, part in self.parts:
             if start != have:
@@ -87,7 +88,7 @@ class FragmentTable:
         """Return the whole payload if this fragment completes its datagram, else None."""
         self.received += 1
         end: i64 = offset + len(part)
-        if end > MAX_DATAGRAM or not part:
+        if end > MAX_DATAGRAM or not part:  # damage, or an attack
             return None
         if offset == 0 and not more:
             return part  # an atomic fragment (RFC 6946)

@@ -4,9 +4,6 @@ Each of several processes decodes a share of the connections; of the others it o
 end. Their data packets are recognized here by addresses and ports. Anything unusual (a tag, a
 tunnel, IPv6, options, fragments, SYN, FIN, RST, truncated bytes, inconsistent lengths) is not
 skipped.
-
-A whole chunk is checked before its packets are processed. So a flow is no longer skipped after a
-SYN, FIN, or RST in it, and no flow is skipped after a packet that may belong to any flow.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from .segment import FIN, RST, SYN
 BUCKETS: Final = 4096
 MOST_ALIKE: Final = 8
 """flows per bucket; others are not skipped, so that collisions cannot slow down the lookup"""
-VLAN_ETHERTYPES: Final = (0x8100, 0x88A8, 0x9100)
+VLAN_ETHERTYPES: Final = frozenset((0x8100, 0x88A8, 0x9100))
 SHORTEST: Final = 54
 """bytes of Ethernet, IPv4, and TCP headers without options"""
 KEY: Final = 12
@@ -58,8 +55,10 @@ class PassedFlows:
     def __init__(self) -> None:
         self.crowded = False
         """the connection table is so full that any packet may evict a connection"""
+        # Not a dict: its keys would be new objects for each packet.
         self._buckets: list[_Flow | None] = [None] * BUCKETS
         self._unsure = False
+        """an earlier packet of this chunk may belong to any flow, and begin or end it"""
 
     def begin(self) -> None:
         """Start a new chunk: all earlier packets were processed."""
@@ -110,12 +109,12 @@ class PassedFlows:
         if end - at < SHORTEST or self._unsure or self.crowded:
             return False
         head = read_i64_be(data, at + 12)  # Ethernet type, version, TOS, length, identification
-        if (head >> 40) & 0xFFFFFF != 0x080045:
+        if (head >> 40) & 0xFFFFFF != 0x080045:  # IPv4, with a header of 20 bytes
             kind: i64 = (head >> 48) & 0xFFFF
             self._unsure = kind == 0x0800 or kind in VLAN_ETHERTYPES
             return False
         middle = read_i64_be(data, at + 20)  # flags and offset, TTL, protocol, checksum, …
-        if (middle >> 48) & 0x3FFF != 0:
+        if (middle >> 48) & 0x3FFF != 0:  # a fragment: the ports are in the first one only
             self._unsure = True
             return False
         if (middle >> 32) & 0xFF != 6:
@@ -124,6 +123,8 @@ class PassedFlows:
         last: i64 = read_i64_be(data, at + 42) & 0xFFFFFFFF  # length, flags, window
         start: i64 = at + 34 + ((last >> 26) & 0x3C)
         if (last >> 16) & (SYN | FIN | RST) != 0:
+            # A chunk is checked before its packets are processed, so the table of conversations
+            # does not know of this packet when the next one is checked.
             source, target = data[at + 26 : at + 30], data[at + 30 : at + 34]
             from_port, to_port = data[at + 34 : at + 36], data[at + 36 : at + 38]
             self.remove(source + target + from_port + to_port)

@@ -1,10 +1,7 @@
 """pcap reader: both byte orders, microseconds and nanoseconds, and the patched libpcap format.
 
-The patched format, once written by libpcap on Linux, has eight more bytes per record header
-(interface, protocol, packet type). A record has no magic number: it is validated by its lengths,
-its time, and the records after it. If they are implausible, the reader searches for the next chain
-of records, starting inside the last one, whose wrong length may have swallowed others.
-
+A record has no magic number: it is validated by its lengths, its time, and the records after it. If
+they are implausible, the reader searches for the next chain of records.
 Format: draft-ietf-opsawg-pcap; libpcap's sf-pcap.c for the longer header.
 """
 
@@ -31,7 +28,8 @@ PCAP_HEADER: Final = 24
 RECORD_HEADER: Final = 16
 """bytes of a record header with time and lengths: the whole header unless patched"""
 PATCHED_HEADER: Final = 24
-"""bytes of a record header in the patched libpcap format"""
+"""bytes of a record header in the patched format, once written by libpcap on Linux: it ends with
+interface, protocol, and packet type"""
 MAX_LENGTH: Final = 2 * MAX_PACKET
 """largest packet on the wire, bytes"""
 MIN_PACKET: Final = 14
@@ -56,6 +54,9 @@ PCAP_MAGICS: Final = {
 """magic bytes of a pcap file: (big-endian, nanoseconds per unit of the fraction, bytes of a record
 header)"""
 
+# Candidates for a search: the fraction is below 2²⁰ microseconds or 0x3c000000 nanoseconds, a bit
+# more than a second; the captured length is at most 0x10ffff and no multiple of 65,536; the length
+# on the wire is at most 0x20ffff. `_end_of_record` then checks the exact limits.
 _NOT_ZERO: Final = rb"(?:[^\0].|.[^\0])"
 _RECORD_LITTLE: Final = re.compile(
     rb"....(?:..[\x00-\x0f]\0)" + _NOT_ZERO + rb"[\x00-\x10]\0..[\x00-\x20]\0", re.DOTALL
@@ -84,7 +85,6 @@ class PcapReader(CaptureReader):
         self._header: i64 = size
         self._linktype: i64 = read_u32(head, 20, self._big) & 0xFFFF
         self._offset = PCAP_HEADER
-        self._undecided: i64 = 0
         self._looks_left: i64 = 0
         if self._big:
             self._looks = _RECORD_BIG if unit == 1000 else _RECORD_BIG_NANO
@@ -127,6 +127,7 @@ class PcapReader(CaptureReader):
             captured, length = read_u32_pair(data, at + 8, big)
             seconds, fraction = read_u32_pair(data, at, big)
             fraction *= unit
+            # `_is_odd`, inlined: this loop runs once per packet.
             odd = captured > ORDINARY_PACKET or captured > length or fraction >= NANOSECONDS
             if odd or not 0 < length <= MAX_LENGTH or self._lost >= 0:
                 verdict = RecordCheck.NO_RECORDS
@@ -147,6 +148,8 @@ class PcapReader(CaptureReader):
                     continue
             end: i64 = at + header + captured
             if end > size:
+                # Incomplete: it continues in the next chunk. At the end of the file, it is cut off
+                # or has a wrong length.
                 again: i64 = self._next_up_to_end(data, at) if self._ended else -1
                 if again < 0:
                     break
@@ -154,6 +157,7 @@ class PcapReader(CaptureReader):
                 continue
             number += 1
             ts = seconds * NANOSECONDS + fraction
+            # The first packet of a chunk is returned in any case, as the last one: its time counts.
             is_passed = (
                 passed is not None
                 and len(packets) > 0
@@ -177,6 +181,8 @@ class PcapReader(CaptureReader):
     def _recover(self, data: bytes, at: i64, last: i64, packets: list[Packet]) -> i64:
         """Return where records continue, or, while `_lost`, the first offset to keep."""
         if last >= 0:
+            # The last record may have swallowed others: its length is the only thing that says
+            # where this one begins.
             self._looks_left = (at - last) // INSIDE
             inside: i64 = self._next_inside(data, last + self._header, at)
             if inside >= 0:
@@ -185,11 +191,7 @@ class PcapReader(CaptureReader):
                 self._damaged(self._offset + last, detail)
                 return inside
         self._lose(at)
-        again: i64 = self._next_record(data, at)
-        if again < 0:
-            return self._undecided
-        self._found_again(again)
-        return again
+        return self._search(self._looks, data, at, CHAIN, self._header)
 
     def _next_up_to_end(self, data: bytes, at: i64) -> i64:
         """Return the offset of records that reach the end of the file, or -1 if it was truncated.
@@ -202,26 +204,6 @@ class PcapReader(CaptureReader):
             self._lose(at)
             self._found_again(again)
         return again
-
-    def _next_record(self, data: bytes, at: i64) -> i64:
-        """Return the offset of plausible records, or -1; then `_undecided` is the first offset to
-        keep.
-        """
-        self._undecided = max(at, len(data) - self._header + 1)
-        undecided: i64 = -1
-        looks = self._looks
-        match = looks.search(data, at)
-        while match is not None:
-            start: i64 = match.start()
-            verdict = self._in_a_row(data, start, CHAIN)
-            if verdict is RecordCheck.RECORDS:
-                return start
-            if verdict is RecordCheck.UNDECIDED and undecided < 0:
-                undecided = start
-            match = looks.search(data, start + 1)
-        if undecided >= 0:
-            self._undecided = undecided
-        return -1
 
     def _next_inside(self, data: bytes, at: i64, end: i64) -> i64:
         """Return the offset of a chain of plausible records up to `end` or beyond, or -1."""
@@ -242,7 +224,7 @@ class PcapReader(CaptureReader):
         passed: i64 = 0
         while passed < count:
             if len(data) - at < self._header:
-                return self._at_end(data, at, passed)
+                return self._at_end(passed > 0 and at <= len(data))
             end: i64 = self._end_of_record(data, at)
             if end < 0:
                 return RecordCheck.NO_RECORDS
@@ -264,7 +246,7 @@ class PcapReader(CaptureReader):
         passed: i64 = 0
         while self._looks_left > 0:
             if size - at < self._header:
-                return self._at_end(data, at, passed)
+                return self._at_end(passed > 0 and at <= size)
             next_at: i64 = self._end_of_record(data, at)
             seconds: i64 = read_u32(data, at, self._big)
             near = passed == 0 or before - NEAR <= seconds <= before + NEAR
@@ -287,12 +269,6 @@ class PcapReader(CaptureReader):
         if self._in_a_row(data, at, 1) is RecordCheck.NO_RECORDS:
             return RecordCheck.NO_RECORDS
         return RecordCheck.RECORDS
-
-    def _at_end(self, data: bytes, at: i64, passed: i64) -> RecordCheck:
-        """Return the verdict on `passed` records if the bytes end before the next header."""
-        if not self._ended:
-            return RecordCheck.UNDECIDED
-        return RecordCheck.RECORDS if passed > 0 and at <= len(data) else RecordCheck.NO_RECORDS
 
     def _end_of_record(self, data: bytes, at: i64) -> i64:
         """Return the end of a plausible record at this offset, or -1."""

@@ -34,6 +34,8 @@ MAX_OPTIONS: Final = 4096
 """maximum bytes of packet options in a truncated last block"""
 INSIDE: Final = 8
 """block bytes per search attempt inside it: content may look like blocks all over"""
+PROOF: Final = 2
+"""consecutive blocks that confirm each other: each has its length at both ends"""
 WHOLE_FILE: Final = 1 << 40
 """number of blocks in a chain that stands for the rest of the file"""
 MAX_INTERFACES: Final = 4096
@@ -48,6 +50,10 @@ DECRYPTION_SECRETS: Final = 10
 TLS_KEY_LOG: Final = 0x544C534B
 """secrets type: TLS key log text"""
 BYTE_ORDER_MAGIC: Final = 0x1A2B3C4D
+TIME_RESOLUTION: Final = 9
+"""code of the option if_tsresol of an interface"""
+TIME_OFFSET: Final = 14
+"""code of the option if_tsoffset of an interface"""
 COMMENT: Final = 1
 """code of the comment option of a packet"""
 FAULT_MARK: Final = b"rmqtool injected: "
@@ -115,7 +121,7 @@ class PcapngReader(CaptureReader):
                 if self._lost >= 0:
                     break
             kind = read_u32(data, at, self._big)
-            if kind == SECTION_HEADER:
+            if kind == SECTION_HEADER:  # reads the same in both byte orders
                 self._big = _order_of(data, at, self._big)
             length = read_u32(data, at + 4, self._big)
             bad = length < BLOCK_HEADER or length & 3 != 0 or length > MAX_BLOCK
@@ -129,6 +135,7 @@ class PcapngReader(CaptureReader):
                     continue
                 if not bad:
                     break
+            # A block ends with its length again.
             if bad or read_u32(data, at + length - 4, self._big) != length:
                 self._lose(at)
                 continue
@@ -162,19 +169,8 @@ class PcapngReader(CaptureReader):
 
     def _recover(self, data: bytes, at: i64) -> i64:
         """Return where blocks continue, or, while `_lost`, the first offset to keep."""
-        undecided: i64 = -1
         looks = _BLOCK_BIG if self._big else _BLOCK_LITTLE
-        match = looks.search(data, at)
-        while match is not None:
-            start: i64 = match.start()
-            verdict = self._in_a_row(data, start, 2)
-            if verdict is RecordCheck.RECORDS:
-                self._found_again(start)
-                return start
-            if verdict is RecordCheck.UNDECIDED and undecided < 0:
-                undecided = start
-            match = looks.search(data, start + 1)
-        return undecided if undecided >= 0 else max(at, len(data) - BLOCK_HEADER + 1)
+        return self._search(looks, data, at, PROOF, BLOCK_HEADER)
 
     def _in_a_row(self, data: bytes, at: i64, count: i64) -> RecordCheck:
         """Return whether a chain of `count` blocks begins here."""
@@ -198,33 +194,25 @@ class PcapngReader(CaptureReader):
                 return RecordCheck.NO_RECORDS
         return RecordCheck.RECORDS
 
-    def _at_end(self, fits: bool) -> RecordCheck:
-        """Return the verdict on a chain of blocks at the end of the bytes."""
-        if not self._ended:
-            return RecordCheck.UNDECIDED
-        return RecordCheck.RECORDS if fits else RecordCheck.NO_RECORDS
-
     def _block(self, kind: i64, data: bytes, at: i64, length: i64, packets: list[Packet]) -> None:
         if kind == ENHANCED_PACKET and length >= 32:
             self._packet(data, at, length, read_u32(data, at + 8, self._big), packets)
         elif kind == INTERFACE_DESCRIPTION and length >= 20:
             self._interface(data, at, length)
         elif kind == OBSOLETE_PACKET and length >= 32:
-            first = read_u32(data, at + 8, self._big)
-            interface: i64 = first >> 16 if self._big else first & 0xFFFF
+            interface, _ = self._u16_pair(data, at + 8)
             self._packet(data, at, length, interface, packets)
         elif kind == SIMPLE_PACKET and length >= 16:
             self._simple_packet(data, at, length, packets)
         elif kind == SECTION_HEADER:
-            self._interfaces = []
+            self._interfaces = []  # packets name them by their number in the section
         elif kind == DECRYPTION_SECRETS and length >= 20:
             size: i64 = read_u32(data, at + 12, self._big)
             if read_u32(data, at + 8, self._big) == TLS_KEY_LOG and size <= length - 20:
                 self.secrets.append(data[at + 16 : at + 16 + size])
 
     def _interface(self, data: bytes, at: i64, length: i64) -> None:
-        word = read_u32(data, at + 8, self._big)
-        linktype: i64 = word >> 16 if self._big else word & 0xFFFF
+        linktype, _ = self._u16_pair(data, at + 8)
         interface = _Interface(linktype, read_u32(data, at + 12, self._big))
         if len(self._interfaces) >= MAX_INTERFACES:
             self._damaged(self._offset + at, f"more than {MAX_INTERFACES} interfaces")
@@ -233,26 +221,25 @@ class PcapngReader(CaptureReader):
         place: i64 = at + 16
         end: i64 = at + length - 4
         while place + 4 <= end:
-            word = read_u32(data, place, self._big)
-            code: i64 = word >> 16 if self._big else word & 0xFFFF
-            size: i64 = word & 0xFFFF if self._big else word >> 16
+            code, size = self._u16_pair(data, place)
             if code == 0 or place + 4 + size > end:
                 break
-            if code == 9 and size >= 1:
+            if code == TIME_RESOLUTION and size >= 1:
                 _set_resolution(interface, data[place + 4])
-            elif code == 14 and size >= 8:
+            elif code == TIME_OFFSET and size >= 8:
                 order = "big" if self._big else "little"
                 raw = data[place + 4 : place + 12]
                 offset = int.from_bytes(raw, order, signed=True)  # type: ignore[arg-type]
-                if abs(offset) < 1 << 33:
+                if abs(offset) < 1 << 33:  # seconds; more is damage
                     interface.offset = offset
-                    interface.exact = 0
+                    interface.exact = 0  # the offset needs the long way of `_timestamp`
             place += 4 + ((size + 3) & ~3)
 
     def _packet(
         self, data: bytes, at: i64, length: i64, interface_id: i64, packets: list[Packet]
     ) -> None:
         captured = read_u32(data, at + 20, self._big)
+        # 32 bytes of a block are not packet or options: 28 before them, and the length at the end.
         if interface_id >= len(self._interfaces) or captured > length - 32 or captured > MAX_PACKET:
             self._damaged(self._offset + at, "a packet block that does not fit its interface")
             return
@@ -267,9 +254,7 @@ class PcapngReader(CaptureReader):
     def _mark(self, data: bytes, place: i64, end: i64) -> None:
         """Read a comment that marks an injected fault, and attach it to the last packet."""
         while place + 4 <= end:
-            word = read_u32(data, place, self._big)
-            code: i64 = word >> 16 if self._big else word & 0xFFFF
-            size: i64 = word & 0xFFFF if self._big else word >> 16
+            code, size = self._u16_pair(data, place)
             if code == 0 or place + 4 + size > end:
                 return
             if code == COMMENT and size <= MAX_MARK and len(self.marks) < MAX_MARKS:
@@ -278,6 +263,13 @@ class PcapngReader(CaptureReader):
                     packet: i64 = self._first_id + self.packets
                     self.marks[packet] = text[len(FAULT_MARK) :].decode("utf-8", "replace")
             place += 4 + ((size + 3) & ~3)
+
+    def _u16_pair(self, data: bytes, at: i64) -> tuple[i64, i64]:
+        """Return two consecutive unsigned 16-bit integers, such as an option's code and length."""
+        word = read_u32(data, at, self._big)
+        high: i64 = word >> 16
+        low: i64 = word & 0xFFFF
+        return (high, low) if self._big else (low, high)
 
     def _simple_packet(self, data: bytes, at: i64, length: i64, packets: list[Packet]) -> None:
         """Read a simple packet block: first interface, time of the last packet."""

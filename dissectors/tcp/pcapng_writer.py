@@ -1,8 +1,6 @@
-"""pcapng writer: one section, one interface, nanosecond timestamps.
+"""pcapng writer: one little-endian section, one interface, nanosecond timestamps.
 
-Rules: little-endian; a packet is one enhanced packet block, written with one call, so that a
-truncated file ends between packets or inside the last one. Packets that this package's reader would
-reject are refused.
+Packets that this package's reader would reject are refused.
 Format: draft-ietf-opsawg-pcapng.
 """
 
@@ -23,6 +21,7 @@ from .pcapng import (
     MAX_MARK,
     MAX_TIME,
     SECTION_HEADER,
+    TIME_RESOLUTION,
     TLS_KEY_LOG,
 )
 
@@ -33,7 +32,6 @@ INTERFACE_STATISTICS: Final = 5
 _APPLICATION_OPTION: Final = 4
 _NAME_OPTION: Final = 2
 _FILTER_OPTION: Final = 11
-_RESOLUTION_OPTION: Final = 9
 _RECEIVED_OPTION: Final = 4
 _DROPPED_OPTION: Final = 5
 _NANOSECOND: Final = bytes((9,))
@@ -92,6 +90,7 @@ class PcapngWriter:
         head = _PACKET.pack(
             ENHANCED_PACKET, total, 0, ts_ns >> 32, ts_ns & 0xFFFFFFFF, captured, on_wire
         )
+        # One call: a file that ends early ends between packets or inside the last one.
         self._file.write(head + data + bytes(padding) + options + total.to_bytes(4, "little"))
         self.packets += 1
         self.last_ts = ts_ns
@@ -152,7 +151,7 @@ def _section(application: str) -> bytes:
 
 def _interface(linktype: int, snaplen: int, name: str, filter_text: str) -> bytes:
     options = _option(_NAME_OPTION, name.encode("utf-8", "replace")) if name else b""
-    options += _option(_RESOLUTION_OPTION, _NANOSECOND)
+    options += _option(TIME_RESOLUTION, _NANOSECOND)
     if filter_text:  # the first byte marks a filter string, as opposed to BPF bytecode
         options += _option(_FILTER_OPTION, b"\0" + filter_text.encode("utf-8", "replace"))
     body = struct.pack("<HHI", linktype, 0, snaplen)

@@ -12,6 +12,7 @@ PIECE_COST: Final = 256
 """memory overhead of a piece, bytes; dominant for tiny segments"""
 
 
+# In C, the garbage collector does not track it, and the next one reuses its memory.
 @final
 @mypyc_attr(acyclic=True, free_list_len=1)
 class Data:
@@ -53,7 +54,7 @@ Piece = Data | Gap
 
 def agree(segment: Segment, offset: i64, piece: Data) -> bool:
     """Return whether the overlapping bytes of a segment and a piece are equal."""
-    if not piece.data:
+    if not piece.data:  # known to be missing
         return True
     low: i64 = max(offset, piece.offset)
     high: i64 = min(offset + segment.end - segment.start, piece.offset + piece.end)

@@ -1,10 +1,8 @@
 """Reassembly of one direction of a TCP connection: data in order, and gaps for capture holes.
 
-Rules: sequence numbers are compared modulo 2³² and stored as 64-bit offsets, so wrap-around needs
-no special case. The first copy of a byte wins; a byte is emitted once. A hole becomes a gap only
-when waiting is useless: the receiver has acknowledged past it and later packets came without it,
-the connection ends, or a limit is reached; until then it counts as reordering. A connection
-captured midway also waits briefly at first: its first packets may be out of order.
+Rules: the first copy of a byte wins; a byte is emitted once. A hole becomes a gap only when waiting
+is useless: the receiver has acknowledged past it and later packets came without it, the connection
+ends, or a limit is reached; until then it counts as reordering.
 """
 
 from __future__ import annotations
@@ -96,8 +94,8 @@ KEEP_ALIVE_IDLE: Final = 1_000_000_000
 MAX_PENDING: Final = 2 * 1024 * 1024
 """maximum bytes of one direction held behind a hole; receive windows are rarely larger"""
 MAX_DISTANCE: Final = 1 << 30
-"""plausible distance of a segment, bytes: the largest TCP window; beyond is another connection"""
-
+"""plausible distance of a segment, bytes: the largest TCP window (RFC 7323, 2.3); beyond is another
+connection"""
 MAX_RETRANSMISSION: Final = 64 * 1024 * 1024
 """plausible distance backwards, bytes: more than any sender keeps for retransmission"""
 FAR_SEGMENTS: Final = 8
@@ -153,20 +151,21 @@ class StreamReassembler:
         """segments whose bytes were all seen before"""
         self.repeats: Repeats | None = None  # created at the first retransmission
         self._findings = findings
-        self._pending = _NOTHING
-        self._base: i64 = -1
-        self._expected: i64 = START
-        self._sequence: i64 = -1
-        self._acked: i64 = -1
-        self._waited: i64 = 0
-        self._began: i64 = 0
-        self._last_ts: i64 = 0
-        self._far: i64 = 0
-        self._far_from: i64 = 0
-        self._mark: i64 = 0
-        self._ack_mark: i64 = 0
-        self._since_ack: i64 = 0
-        self._since_ack_ts: i64 = 0
+        self._pending = _NOTHING  # held pieces in order, without overlaps
+        # Offsets are sequence numbers extended to 64 bits, so wrap-around needs no special case.
+        self._base: i64 = -1  # offset of the first byte of the stream; -1: not yet known
+        self._expected: i64 = START  # offset of the next byte in order
+        self._sequence: i64 = -1  # its sequence number; -1: no segment was seen
+        self._acked: i64 = -1  # offset up to which the other end has acknowledged
+        self._last_ts: i64 = 0  # time of the last segment with data
+        self._far: i64 = 0  # implausible segments in a row
+        self._far_from: i64 = 0  # `_expected` when the first of them came
+        self._mark: i64 = 0  # holes before this offset share one wait
+        self._waited: i64 = 0  # packets since that wait began
+        self._began: i64 = 0  # time when it began
+        self._since_ack: i64 = 0  # `_waited` when the hole was acknowledged; -1: it was not
+        self._since_ack_ts: i64 = 0  # time of that acknowledgement
+        self._ack_mark: i64 = 0  # offset that it acknowledged
 
     @property
     def empty(self) -> bool:
@@ -234,6 +233,7 @@ class StreamReassembler:
         if not segment.flags & ACK:
             return
         acked: i64 = self._place(segment.ack)
+        # A number far beyond is of another connection on these ports, or damaged.
         if acked - self._expected < MAX_DISTANCE:
             self._acked = max(self._acked, acked)
         self._give_up_waiting(segment.ts, out)
@@ -259,7 +259,7 @@ class StreamReassembler:
         self.pending_bytes = 0
         self.waiting = False
 
-    # -- inside ---------------------------------------------------------------------------------
+    # -- internals ------------------------------------------------------------------------------
 
     def _place(self, sequence: i64) -> i64:
         """Return the 64-bit offset of a sequence number, near the expected one."""
@@ -314,7 +314,7 @@ class StreamReassembler:
 
     def _restart(self, segment: Segment, out: list[Piece]) -> bool:
         """Restart after several implausible segments: a new connection without a SYN."""
-        if self._far_from != self._expected:
+        if self._far_from != self._expected:  # the stream went on in between
             self._far_from = self._expected
             self._far = 0
         self._far += 1
@@ -334,14 +334,13 @@ class StreamReassembler:
         return True
 
     def _is_keep_alive(self, segment: Segment, end: i64) -> bool:
-        """Return whether this is a keep-alive: one byte of any value, acknowledged before.
-
-        If the real byte was not captured, only the preceding silence distinguishes it from data.
-        """
+        """Return whether this is a keep-alive: one byte of any value, acknowledged before."""
+        # RFC 9293 (3.8.4): one sequence number before the next byte, with one garbage byte or none.
         if segment.end - segment.start != 1 or segment.missing:
             return False
         if end == self._expected:
             return self._base >= 0
+        # If the real byte was not captured, only the silence before tells it from data.
         return self._last_ts != 0 and segment.ts - self._last_ts >= KEEP_ALIVE_IDLE
 
     def _insert(self, segment: Segment, offset: i64, end: i64, hole: bool) -> bool:
@@ -404,7 +403,7 @@ class StreamReassembler:
                     offset: i64 = self._expected - self._base
                     out.append(Data(offset, piece.packet, piece.ts, piece.data, skip, piece.end))
                     self._expected = piece.offset + piece.end
-                else:
+                else:  # cut off by the snap length
                     self._gap(piece.packet, piece.ts, piece.end - skip, out)
         del pending[:used]
         self._sequence = (self._sequence + (self._expected - before)) & 0xFFFFFFFF
@@ -422,18 +421,16 @@ class StreamReassembler:
         self._give_up_waiting(segment.ts, out)
 
     def _next_hole(self, offset: i64) -> None:
-        """Wait for the hole before this offset.
-
-        Holes that existed when the wait began share its start: separate waits would let ever more
-        bytes pile up behind many holes.
-        """
+        """Wait for the hole before this offset."""
+        # Holes that existed when the wait began share its start: separate waits would let ever
+        # more bytes pile up behind many holes.
         if offset > self._mark:
             last = self._pending[len(self._pending) - 1]
             self._mark = last.offset
             self._waited = 0
             self._began = last.ts
             self._since_ack = -1
-        elif offset > self._ack_mark:
+        elif offset > self._ack_mark:  # the bytes in this hole may not have been acknowledged
             self._since_ack = -1
 
     def _give_up_waiting(self, ts: i64, out: list[Piece]) -> None:
@@ -443,10 +440,14 @@ class StreamReassembler:
             self._skip_hole(out)
 
     def _in_vain(self, ts: i64) -> bool:
+        """Return whether the bytes of the first hole will not come any more."""
         if self.pending_bytes > MAX_PENDING:
             return True
+        # Not acknowledged: the sender will retransmit them, unless the acknowledgements are not in
+        # the capture, which only many packets or much time can tell.
         if self._acked < self._pending[0].offset or (self._base < 0 and self._acked < 0):
             return self._waited > UNACKED_SEGMENTS or ts - self._began > UNACKED_TIME
+        # Acknowledged: the receiver has them, so they come only if they were captured out of order.
         if self._since_ack < 0:
             self._since_ack = self._waited
             self._since_ack_ts = ts
@@ -460,7 +461,7 @@ class StreamReassembler:
         first = self._pending[0]
         length: i64 = first.offset - self._expected
         self._sequence = (self._sequence + length) & 0xFFFFFFFF
-        if self._base < 0:
+        if self._base < 0:  # captured midway: the stream begins here
             self._base = first.offset
             self._expected = first.offset
         else:

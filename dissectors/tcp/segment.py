@@ -12,6 +12,7 @@ RST: Final = 0x04
 ACK: Final = 0x10
 
 
+# In C, the garbage collector does not track it, and the next one reuses its memory.
 @final
 @mypyc_attr(acyclic=True, free_list_len=1)
 class Segment:
@@ -44,6 +45,7 @@ class Segment:
         end: i64,
         missing: i64,
     ) -> None:
+        """`sequence` has sequence and acknowledgement number, in the order of the header."""
         self.packet: i64 = packet
         """packet id"""
         self.ts: i64 = ts

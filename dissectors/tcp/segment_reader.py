@@ -1,9 +1,5 @@
 """Packet parsing down to TCP: link layers, VLAN tags, IPv4 and IPv6, fragments, tunnels.
 
-A packet without TCP returns None and is counted by reason in `SegmentReader.skipped`. Lengths come
-from the IP header, never from the captured bytes: Ethernet pads short frames. Bytes cut off by the
-snap length are reported as `missing`.
-
 Link types: https://www.tcpdump.org/linktypes.html. Tunnels: RFC 7348 (VXLAN), RFC 8926 (Geneve),
 RFC 2784 and 2890 (GRE), RFC 2003 (IP in IP).
 """
@@ -18,6 +14,7 @@ from mypy_extensions import i64
 from ..findings import Finding, FindingKind
 from .capture import LINKTYPE_ETHERNET, Packet
 from .fragments import FragmentTable
+from .passed_flows import VLAN_ETHERTYPES
 from .segment import FIN, RST, SYN, Segment
 
 MAX_TUNNELS: Final = 8
@@ -40,7 +37,6 @@ ETHERTYPE_IPV4: Final = 0x0800
 ETHERTYPE_IPV6: Final = 0x86DD
 ETHERTYPE_ETHERNET: Final = 0x6558
 ETHERTYPE_ERSPAN: Final = 0x88BE
-VLAN_ETHERTYPES: Final = frozenset((0x8100, 0x88A8, 0x9100))
 
 PROTOCOL_IPV4: Final = 4
 PROTOCOL_TCP: Final = 6
@@ -82,7 +78,7 @@ class SegmentReader:
         self._unsupported: set[int] = set()
 
     def segment_of(self, packet: Packet) -> Segment | None:
-        """Return the TCP segment of a packet, or None."""
+        """Return the TCP segment of a packet; None if it has none, which is counted by reason."""
         data = packet.data
         at: i64 = packet.start
         end: i64 = packet.end
@@ -115,6 +111,7 @@ class SegmentReader:
         if linktype == LINKTYPE_LINUX_SLL2 and size >= 20:
             return self._network(packet, data, at + 20, end, _u16(data, at), b"")
         if linktype in (LINKTYPE_NULL, LINKTYPE_LOOP) and size >= 4:
+            # The family's number differs between systems, as may its byte order.
             return self._ip(packet, data, at + 4, end, b"")
         if linktype in RAW_LINKTYPES or linktype in (LINKTYPE_IPV4, LINKTYPE_IPV6):
             return self._ip(packet, data, at, end, b"")
@@ -177,6 +174,7 @@ class SegmentReader:
             return None
         header: i64 = (data[at] & 15) << 2
         middle = read_i64_be(data, at + 2)
+        # The end comes from here, not from the captured bytes: Ethernet pads short frames.
         length: i64 = (middle >> 48) & 0xFFFF
         protocol: i64 = middle & 0xFF
         if length == 0:
@@ -186,7 +184,7 @@ class SegmentReader:
             self._malformed(packet, "IPv4 lengths that contradict each other")
             return None
         stop: i64 = at + length
-        if (middle >> 16) & 0x3FFF:
+        if (middle >> 16) & 0x3FFF:  # more fragments, or an offset
             return self._fragment4(packet, data, at, header, stop, end, tunnel)
         if protocol == PROTOCOL_TCP and header == 20 and not tunnel:
             return self._tcp(packet, data, at + 20, stop, end, data[at + 12 : at + 24])
@@ -295,12 +293,13 @@ class SegmentReader:
         return None
 
     def _udp(self, packet: Packet, data: bytes, at: i64, end: i64, tunnel: bytes) -> Segment | None:
+        # Each tunnel adds five bytes to the key: its kind and its id. `keys.address_size` needs it.
         port: i64 = _u16(data, at + 2)
-        if port in VXLAN_PORTS and data[at + 8] & 0x08:
+        if port in VXLAN_PORTS and data[at + 8] & 0x08:  # the id is valid
             inner = tunnel + b"V\0" + data[at + 12 : at + 15]
             return self._ethernet(packet, data, at + 16, end, inner)
-        if port == GENEVE_PORT and data[at + 8] >> 6 == 0:
-            start: i64 = at + 16 + ((data[at + 8] & 0x3F) << 2)
+        if port == GENEVE_PORT and data[at + 8] >> 6 == 0:  # version 0
+            start: i64 = at + 16 + ((data[at + 8] & 0x3F) << 2)  # behind the options
             kind: i64 = _u16(data, at + 10)
             inner = tunnel + b"N\0" + data[at + 12 : at + 15]
             return self._encapsulated(packet, data, start, end, kind, inner)
@@ -350,7 +349,7 @@ class SegmentReader:
             return None
         window: i64 = last & 0xFFFF
         if start >= stop and not flags & (SYN | FIN | RST) and window and not self.acks_wanted:
-            return None
+            return None  # most packets without data: dropped before an object is made
         missing: i64 = 0
         if stop > end:
             missing = stop - max(end, start)

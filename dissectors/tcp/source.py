@@ -1,10 +1,8 @@
 """Sources of capture bytes; `Decode` reads from a `Source`.
 
 This module has files (also growing ones), standard input, and bytes in memory, each compressed or
-not; `dissectors.live.interface` has an interface. Chunks come in order and never exceed `CHUNK`
-bytes, so memory does not depend on the file size. A truncated or damaged compressed file ends the
-chunks, with the reason in `problem`. Errors are raised only for user input: a name that cannot be
-opened.
+not; `dissectors.live.interface` has an interface. A truncated or damaged compressed file ends the
+chunks, with the reason in `problem`. Errors are raised only for a name that cannot be opened.
 """
 
 from __future__ import annotations
@@ -27,7 +25,8 @@ from .decompression import COMPRESSIONS, MOST_TIMES, DecompressedStream
 STDIN = "-"
 """name of standard input"""
 CHUNK = 96 * 1024
-"""bytes per read: above 128 KiB malloc maps each chunk again, which costs a sixth of the time"""
+"""maximum bytes of a chunk: above 128 KiB malloc maps each chunk again, which costs a sixth of the
+time"""
 HEAD = 8
 """number of first bytes that identify the compression"""
 PATIENCE_MS = 200
@@ -213,6 +212,7 @@ class StandardInput(StoredSource):
         return sys.stdin.buffer
 
     def _is_idle(self) -> bool:
+        # A compressed stream may have output buffered, and at first the head is.
         if self._pipe is None or self.compression is not None or self.bytes_read <= HEAD:
             return False
         return not self._pipe.poll(PATIENCE_MS)

@@ -50,7 +50,7 @@ def certificates_of(chain: list[bytes]) -> list[Certificate]:
                 _read.clear()
             _read[digest] = _certificate_of(data)
         certificate = _read[digest]
-        if certificate is None:
+        if certificate is None:  # what follows would seem to be the issuer of another one
             break
         certificates.append(certificate)
     return certificates

@@ -165,11 +165,12 @@ def client_hello_of(content: bytes) -> ClientHello | None:
     name, early, ticket = "", False, b""
     protocols: tuple[str, ...] = ()
     for kind, value in _extensions(content, at):
-        if kind == _SUPPORTED_VERSIONS:
+        if kind == _SUPPORTED_VERSIONS:  # replaces the version of TLS 1.3 hellos, which says 1.2
             several = [int.from_bytes(value[i : i + 2], "big") for i in range(1, len(value) - 1, 2)]
+            # Unknown ones are left out: clients add random values (GREASE, RFC 8701).
             versions = tuple(version for version in several if version in _VERSIONS) or versions
         elif kind == _SERVER_NAME and len(value) > 5:
-            name = _text(value[5:])
+            name = _text(value[5:])  # behind the length of the list, type, and length
         elif kind == _ALPN:
             protocols = _protocols(value)
         elif kind == _EARLY_DATA:
@@ -270,7 +271,7 @@ def _protocols(value: bytes) -> tuple[str, ...]:
     while at < len(value) and len(protocols) < _MAX_PROTOCOLS:
         end = at + 1 + value[at]
         name = _text(value[at + 1 : end])
-        if name and "," not in name:
+        if name and "," not in name:  # facts join the names with commas
             protocols.append(name)
         at = end
     return tuple(protocols)

@@ -150,7 +150,7 @@ class KeyLog:
                 *lines, rest = (self._rest + data).split(b"\n")
                 for line in lines:
                     self._take(line)
-                self._rest = rest[: MAX_LINE + 1]
+                self._rest = rest[: MAX_LINE + 1]  # so much proves that the line is too long
         if not self._growing:  # the last line of a finished file needs no line end
             self._take(self._rest)
 

@@ -37,6 +37,7 @@ def keys_of_master(
     mac = hashlib.new(suite.mac).digest_size if suite.mac else 0
     seed = b"key expansion" + server_random + client_random
     block = _expanded(suite.hash, master, seed, 2 * (mac + suite.key + iv))
+    # The block has the MAC keys of client and server, then their keys, then their nonces.
     parts = []
     for size in (mac, suite.key, iv):
         parts.append((block[:size], block[size : 2 * size]))

@@ -99,13 +99,13 @@ class MasterFinder:
         if premaster is None:
             return None
         handshake = b""
-        if server.extended:
+        if server.extended:  # the messages up to the key exchange, as sent (RFC 7627, 3)
             hello, *others = self._by_client
             handshake = b"".join((hello, *self._by_server, *others))
         return master_of(suite, premaster, client.random, server.random, handshake)
 
     def _of_earlier(self, client: ClientHello, server: ServerHello) -> bytes | None:
-        if self._full:
+        if self._full:  # a full handshake makes a new secret
             return None
         master = None
         if server.session_id == client.session_id:
@@ -115,6 +115,7 @@ class MasterFinder:
     def _remember(self) -> None:
         if self._master is None:
             return
+        # A later connection may resume the session by either of them.
         for named in (self._session_id, self._ticket):
             if named:
                 self._secrets.remember(self._name(named), self._master)

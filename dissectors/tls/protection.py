@@ -63,7 +63,7 @@ class AeadProtection(Protection):
         return content
 
     def _mixed(self) -> bytes:
-        """Return the derived nonce, XORed with the sequence number."""
+        """Return the derived nonce, XORed with the sequence number (RFC 7905, 2; RFC 8446, 5.3)."""
         mixed = int.from_bytes(self._iv, "big") ^ self._sequence
         return mixed.to_bytes(NONCE, "big")
 
@@ -105,11 +105,11 @@ class CbcProtection(Protection):
         from cryptography.hazmat.primitives.ciphers.algorithms import AES
         from cryptography.hazmat.primitives.ciphers.modes import CBC as CBC_MODE
 
-        if len(sealed) < 2 * _BLOCK or len(sealed) % _BLOCK:
+        if len(sealed) < 2 * _BLOCK or len(sealed) % _BLOCK:  # the first block is the IV
             return None
         cipher = Cipher(AES(self._key), CBC_MODE(sealed[:_BLOCK])).decryptor()
         content: bytes = cipher.update(sealed[_BLOCK:]) + cipher.finalize()
-        padding = content[-1] + 1
+        padding = content[-1] + 1  # with the byte that has its length
         if len(content) < padding or content[-padding:] != content[-1:] * padding:
             return None
         return content[:-padding]
@@ -143,11 +143,11 @@ class Protection13(AeadProtection):
         if record.kind != APPLICATION_DATA or len(sealed) <= self._suite.tag:
             return None
         extra = bytes((record.kind,)) + record.version.to_bytes(2, "big")
-        extra += len(sealed).to_bytes(2, "big")
+        extra += len(sealed).to_bytes(2, "big")  # the header of the record, as sent
         inner = self._decrypted(self._mixed(), sealed, extra)
         if inner is None:
             return None
-        inner = inner.rstrip(b"\0")
+        inner = inner.rstrip(b"\0")  # padding of any length (RFC 8446, 5.4)
         return (inner[-1], inner[:-1]) if inner else (0, b"")
 
     def updated(self) -> Protection13:

@@ -1,9 +1,8 @@
 """Decrypt one TLS connection: ciphertext of both sides in, plaintext, facts, and findings out.
 
 Rules: plaintext is returned only if its tag is valid. A hole, a record that cannot be decrypted, or
-a missing secret ends a direction, with one finding. Records that cannot be decrypted yet wait,
-because one direction may depend on the other. Without secrets only unencrypted parts are read. RFC
-5246, RFC 8446.
+a missing secret ends a direction, with one finding. Without secrets only unencrypted parts are
+read. RFC 5246, RFC 8446.
 """
 
 from __future__ import annotations
@@ -225,6 +224,7 @@ class TlsSession:
 
     def _advanced(self) -> list[Plaintext]:
         """Process all records that need not wait, and return the plaintext."""
+        # One side may wait for the other, such as for its hello, and then go on.
         moved = True
         while moved:
             moved = False
@@ -238,7 +238,7 @@ class TlsSession:
     def _take_plaintext(self) -> list[Plaintext]:
         plaintext = self._out
         self._out = []
-        plaintext.sort(key=_packet_of)
+        plaintext.sort(key=_packet_of)  # records of one side may have waited for the other
         return plaintext
 
     def _take(self, side: TlsSide, record: Record) -> bool:
@@ -309,11 +309,13 @@ class TlsSession:
                 self._note(CertificateChain(side.number == self._client, chain))
         elif isinstance(side.protection, Protection13):
             self._switch(side, side.protection, kind)
+        # TLS 1.3 has no master secret, so what it encrypts is of no use there.
         if not isinstance(side.protection, Protection13):
             self._master.note(side.number == self._client, message)
 
     def _switch(self, side: TlsSide, protection: Protection13, kind: int) -> None:
         """Switch keys if a TLS 1.3 message requires it."""
+        # Without a protection, the next record looks up the secret of the new stage.
         if kind == FINISHED and side.stage == TlsStage.HANDSHAKE:
             side.stage, side.protection = TlsStage.TRAFFIC, None
         elif kind == END_OF_EARLY_DATA and side.stage == TlsStage.EARLY:
@@ -329,6 +331,7 @@ class TlsSession:
             self._client = side.number
         if side.number != self._client:
             return
+        # After a HelloRetryRequest, early data is not permitted any more (RFC 8446, 4.1.2).
         is_second = self._client_hello is not None and self._server_hello is None
         self._client_hello = hello._replace(early=False) if is_second else hello
         if not is_second:
@@ -352,7 +355,7 @@ class TlsSession:
         """Record the contents of a truncated hello."""
         if side.sent_hello or side.protection is not None:
             return
-        content = side.handshake.held
+        content = side.handshake.held  # of whole records, then of the incomplete one
         if side.reader.held[:1] == bytes((HANDSHAKE,)):
             content += side.reader.held[HEAD:]
         hello = client_hello_of(content) or server_hello_of(content)
@@ -416,6 +419,7 @@ class TlsSession:
                         return False
                     self._end_without_secret(side, record)
                     return True
+                # If it declines, the client's early records remain unreadable, as for the server.
                 side.skipping = not self._early
                 side.stage = TlsStage.EARLY if self._early else TlsStage.HANDSHAKE
         secret = self._secrets.find(_LABELS[side.stage][by_client], hello.random)

@@ -11,32 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_RESERVED: Final = frozenset(
-    [
-        "and",
-        "break",
-        "do",
-        "else",
-        "elseif",
-        "end",
-        "false",
-        "for",
-        "function",
-        "goto",
-        "if",
-        "in",
-        "local",
-        "nil",
-        "not",
-        "or",
-        "repeat",
-        "return",
-        "then",
-        "true",
-        "until",
-        "while",
-    ]
-)
+_RESERVED: Final = frozenset((
+    "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in",
+    "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while",
+))  # fmt: skip
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _WIDTH: Final = 100
 

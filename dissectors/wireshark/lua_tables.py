@@ -46,32 +46,11 @@ from ..remoting.sysflag import COMPRESSION_NAMES, TRANSACTION_MASK, TRANSACTION_
 from ..remoting.versions import HIGHER_VERSION, VERSIONS
 from ..rows.outcome import NORMAL_RESPONSES
 
-OWN: Final = frozenset(
-    [
-        "body",
-        "code",
-        "data",
-        "expert",
-        "ext",
-        "flag",
-        "json",
-        "kind",
-        "language",
-        "length",
-        "message",
-        "missing",
-        "name",
-        "opaque",
-        "operation",
-        "other",
-        "property",
-        "remark",
-        "skipped",
-        "text",
-        "time",
-        "version",
-    ]
-)
+OWN: Final = frozenset((
+    "body", "code", "data", "expert", "ext", "flag", "json", "kind", "language", "length",
+    "message", "missing", "name", "opaque", "operation", "other", "property", "remark", "skipped",
+    "text", "time", "version",
+))  # fmt: skip
 """Names of the dissector's own fields that a header field must not take."""
 
 _PROPERTY_TYPES: Final = {

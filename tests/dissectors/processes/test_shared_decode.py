@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from struct import iter_unpack
-from subprocess import Popen
 from threading import Event, Thread
 
 import pytest
@@ -85,7 +84,7 @@ def test_the_same_as_one_process(jobs: int) -> None:
 @pytest.mark.slow
 def test_packets_are_told_while_captures_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "CHUNK", 1000)
-    monkeypatch.setattr(children, "_has_one_thread", lambda: True)  # forked, they know of it
+    monkeypatch.setattr(children, "has_one_thread", lambda: True)  # forked, they know of it
     decode = decode_of(CAPTURES, jobs=2)
     told = [decode.stats.packets for _ in decode.records()]
     assert told == sorted(told)
@@ -219,7 +218,7 @@ def test_many_findings_do_not_wait_for_the_rows_of_their_group(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     by_group = findings_by_batch()
-    monkeypatch.setattr(shared_decode, "_MOST_FINDINGS", 1)
+    monkeypatch.setattr(shared_decode, "MOST_FINDINGS", 1)
     by_chunk = findings_by_batch()
     assert len(by_chunk) > len(by_group) > 1
     found = run(1).findings
@@ -248,7 +247,7 @@ def test_a_limit_of_the_run_is_that_of_one_process(
 ) -> None:
     """Where the processes together may have reached it, one goes on alone, from the beginning."""
     most = MostHeld(*(-1 if place == limit else 1 << 60 for place in range(len(MostHeld._fields))))
-    monkeypatch.setattr(shared_decode, "_LIMITS", most)
+    monkeypatch.setattr(shared_decode, "LIMITS", most)
     assert run(2) == run(1)
     assert encoded(CAPTURES, 2, RowForm.jsonl) == expected(CAPTURES, RowForm.jsonl)
 
@@ -272,7 +271,7 @@ def test_a_filter_is_applied_by_the_processes() -> None:
 def test_a_process_that_was_killed_is_said() -> None:
     decode = decode_of(CAPTURES, jobs=2)
     assert isinstance(decode, SharedDecode)
-    decode._children[1].kill()
+    decode.children[1].kill()
     with pytest.raises(ChildEnded, match="signal 9"):
         list(decode.records())
 
@@ -281,14 +280,14 @@ def test_a_process_that_was_killed_is_said() -> None:
 def test_no_process_is_left() -> None:
     decode = decode_of(CAPTURES, jobs=2)
     assert isinstance(decode, SharedDecode)
-    numbers = [child._pid for child in decode._children]
+    numbers = [child.pid for child in decode.children]
     rows = decode.records()
     next(rows)
     assert isinstance(rows, Generator)
     rows.close()
     unused = decode_of(CAPTURES, jobs=2)
     assert isinstance(unused, SharedDecode)
-    numbers += [child._pid for child in unused._children]
+    numbers += [child.pid for child in unused.children]
     del unused
     for number in numbers:
         with pytest.raises(ProcessLookupError):
@@ -303,7 +302,7 @@ def test_beside_another_thread_python_is_started_anew() -> None:
     try:
         decode = decode_of(CAPTURES, jobs=2)
         assert isinstance(decode, SharedDecode)
-        assert all(isinstance(child._opened, Popen) for child in decode._children)
+        assert all(child.spawned is not None for child in decode.children)
         rows = [row for batch in decode.records() for row in batch]
     finally:
         over.set()
@@ -371,5 +370,5 @@ def test_messages_as_lines_of_a_time() -> None:
 @pytest.mark.slow
 def test_messages_as_lines_near_a_limit_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = message_lines(1)
-    monkeypatch.setattr(shared_decode, "_LIMITS", MostHeld(-1, *[1 << 60] * 6))
+    monkeypatch.setattr(shared_decode, "LIMITS", MostHeld(-1, *[1 << 60] * 6))
     assert message_lines(2) == alone

@@ -152,7 +152,7 @@ def any_capture(data: st.DataObject) -> Iterator[tuple[str, str]]:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(source, "CHUNK", data.draw(st.sampled_from([1000, 5000, 20_000, 96 * 1024])))
         # Forked, they know of it; beside a thread of the test run they would be started anew.
-        patch.setattr(children, "_has_one_thread", lambda: True)
+        patch.setattr(children, "has_one_thread", lambda: True)
         path, keys = Path(folder, "any.pcap"), Path(folder, "keys.log")
         path.write_bytes(capture(data))
         keys.write_bytes(session(TLS_1_2).key_log + session(TLS_1_3).key_log)

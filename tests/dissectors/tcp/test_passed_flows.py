@@ -81,16 +81,11 @@ def test_what_is_cut_off_or_of_another_flow_comes(flows: PassedFlows) -> None:
 def test_flows_of_one_bucket_are_bounded(connection: Followed) -> None:
     """A bucket is told by a mix of addresses and ports, which somebody may choose to be alike."""
     flows = PassedFlows()
-    alike = [number.to_bytes(4) + number.to_bytes(4) + bytes(4) for number in range(2000)]
-    for one in alike:
-        flows.add(one, connection)
-    longest = 0
-    for first in flows._buckets:
-        count, flow = 0, first
-        while flow is not None:
-            count, flow = count + 1, flow.next
-        longest = max(longest, count)
-    assert 0 < longest <= MOST_ALIKE
-    for one in alike:
-        flows.remove(one)
-    assert not any(flows._buckets)
+    ends = [End(f"10.0.{number >> 8}.{number & 255}", 0) for number in range(2000)]
+    frames = [ethernet(ip(Tcp(end, end, 1, 1, 0x10, b"some bytes", 0))) for end in ends]
+    for end in ends:
+        flows.add(key(end, end), connection)
+    assert 0 < sum(passed(flows, frame) for frame in frames) <= MOST_ALIKE
+    for end in ends:
+        flows.remove(key(end, end))
+    assert not any(passed(flows, frame) for frame in frames)
