@@ -44,16 +44,6 @@ def prometheus_name(metric: MetricDefinition) -> str:
     return metric.name.replace(".", "_") + (f"_{unit}" if unit else "")
 
 
-def prometheus_names(metric: MetricDefinition) -> list[str]:
-    """Return the names of all samples of a metric."""
-    name = prometheus_name(metric)
-    if metric.kind is MetricKind.COUNTER:
-        return [f"{name}_total"]
-    if metric.kind is MetricKind.HISTOGRAM:
-        return [f"{name}_{part}" for part in ("bucket", "count", "sum")]
-    return [name]
-
-
 class _Collector:
     """Converts families to those of `prometheus_client`."""
 

@@ -315,8 +315,6 @@ class StoredFeed(PacketFeed):
         if name != STDIN and not os.path.exists(name):
             raise CaptureError(name, "no such file")
         self._source = source_of(name)
-        self.other_links = 0
-        """skipped packets with another link type than the first"""
         self.is_file = os.path.isfile(name)
         """False: a pipe"""
         self.is_at_end = False
@@ -377,7 +375,7 @@ class StoredFeed(PacketFeed):
                     continue
                 reader = self._reader = reader_of(0, head)
                 if reader is None:
-                    raise CaptureError(self.name, "not a capture", 0, "give a pcap or pcapng file")
+                    break
                 chunk = b""
             yield self._taken(reader, reader.receive(chunk))
         if reader is None:
@@ -403,7 +401,6 @@ class StoredFeed(PacketFeed):
         if packets and self.linktype is None:
             self.linktype = packets[0].linktype
         of_link = [packet for packet in packets if packet.linktype == self.linktype]
-        self.other_links += len(packets) - len(of_link)
         if reader.marks:
             for number, packet in enumerate(of_link, self._read):
                 if packet.packet in reader.marks:

@@ -17,7 +17,6 @@ from dissectors.where.filter import WhereError
 from ..model.expressions import Offer
 from .paint import text_of
 
-MOST_SHOWN: Final = 6
 _NO_OFFER: Final = Offer(0, [])
 
 
@@ -41,7 +40,7 @@ class LineInput(Input):
 
     def action_leave(self) -> None:
         """Move the focus to the list."""
-        self._line.post_message(FilterLine.Left(self._line))
+        self._line.post_message(FilterLine.Left())
 
     @property
     def _line(self) -> FilterLine:
@@ -65,17 +64,12 @@ class FilterLine(Vertical):
     class Entered(Message):
         """The line was submitted."""
 
-        def __init__(self, line: FilterLine, text: str) -> None:
+        def __init__(self, text: str) -> None:
             super().__init__()
-            self.line = line
             self.text = text
 
     class Left(Message):
         """The line was cancelled."""
-
-        def __init__(self, line: FilterLine) -> None:
-            super().__init__()
-            self.line = line
 
     def __init__(
         self,
@@ -157,7 +151,7 @@ class FilterLine(Vertical):
             return
         if text and text not in self.history[-1:]:
             self.history.append(text)
-        self.post_message(self.Entered(self, text))
+        self.post_message(self.Entered(text))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Accept the completion under the mouse."""

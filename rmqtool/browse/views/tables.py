@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from analytics.diagnosis.problem import Problem
 
@@ -17,9 +17,6 @@ from ..model.columns import line_columns, sort_column, timeline_of
 from ..model.expressions import test_of_text
 from ..model.listing import Listing, ListOrder
 from ..model.session import BrowseSession
-
-if TYPE_CHECKING:
-    from .row_list import RowList
 
 PROBLEMS: Final = "problems"
 SUMMARY: Final = "summary"
@@ -145,8 +142,3 @@ PROBLEM_COLUMNS: Final[list[LineColumn[Problem]]] = [
     LineColumn("PROBLEM", _title, 2, 30, 200),
     LineColumn("RULE", lambda p: p.rule, 8, 12, 32),
 ]
-
-
-def view_of(widget: RowList) -> str:
-    """Return the view of a list."""
-    return widget.id or ""
