@@ -21,7 +21,6 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from analytics.diagnosis.problem import ProblemSeverity
 from dissectors.rows.tables import encodable_value
 
 from ..version import VERSION
@@ -177,13 +176,6 @@ def webhook(url: str, pause: float = FIRST_PAUSE) -> Courier:
     return Courier("webhook", post, pause)
 
 
-_PRIORITIES: Final = {
-    ProblemSeverity.ERROR: "error",
-    ProblemSeverity.WARNING: "warning",
-    ProblemSeverity.INFO: "info",
-}
-
-
 class _Syslog(logging.handlers.SysLogHandler):
     """A syslog handler that raises errors instead of printing them."""
 
@@ -205,7 +197,8 @@ def syslog(address: str | tuple[str, int]) -> Courier:
             handlers.append(_Syslog(address, logging.handlers.SysLogHandler.LOG_DAEMON))
         for line in event.lines:
             text = f"rmqtool[{os.getpid()}]: {line[:MOST_SYSLOG]}"
-            level = _PRIORITIES[event.severity]
-            handlers[0].emit(logging.makeLogRecord({"msg": text, "levelname": level}))
+            # severities are named like the levels of syslog
+            record = logging.makeLogRecord({"msg": text, "levelname": str(event.severity)})
+            handlers[0].emit(record)
 
     return Courier("syslog", send)
