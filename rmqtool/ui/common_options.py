@@ -10,7 +10,7 @@ from dissectors.tcp.decompression import MOST_TIMES
 from dissectors.times import UTC_ZONE
 
 from .console import When
-from .declared import argument, option
+from .declared import argument, option, text_option
 from .option_values import names_in, ports_of, size_option, time_option, zone_option
 from .status import CommandError
 
@@ -109,25 +109,19 @@ WHERE = where()
 
 
 def _since(default_zone: str, needs: tuple[str, ...]) -> Any:
-    return option(
+    return text_option(
         "Start at this time: 2026-11-20T10:00:00, or 10:00 on the first day "
         f"(default zone: {default_zone}).",
         _SELECT,
         metavar="TIME",
-        typed=str | None,
         read=time_option,
         needs=needs,
     )
 
 
 def _until(needs: tuple[str, ...]) -> Any:
-    return option(
-        "Stop before this time.",
-        _SELECT,
-        metavar="TIME",
-        typed=str | None,
-        read=time_option,
-        needs=needs,
+    return text_option(
+        "Stop before this time.", _SELECT, metavar="TIME", read=time_option, needs=needs
     )
 
 
@@ -139,36 +133,33 @@ SINCE_UTC, UNTIL_UTC = _since("UTC", ()), _until(())
 
 def columns(example: str = "time,latency,topic") -> Any:
     """Declare `--columns`."""
-    return option(
+    return text_option(
         f"Show these columns, in this order, such as {example}.",
         _OUTPUT,
         metavar="NAMES",
         value=(),
-        typed=str | None,
         read=lambda _option, text: names_in(text),
     )
 
 
 COLUMNS = columns()
-TIME_ZONE = option(
+TIME_ZONE = text_option(
     "Time zone for displayed and entered times; files use UTC.",
     _OUTPUT,
     "UTC",
     names="--tz",
     metavar="local|UTC|NAME",
     value=UTC_ZONE,
-    typed=str,
     read=lambda _option, name: zone_option(name),
 )
 LIMIT = option("Stop after N rows.", _SELECT, min=0, metavar="N")
 OUTPUT = option("Output file.", _OUTPUT, "-", metavar="FILE|-")
 FORCE = option("Overwrite existing output.", _OUTPUT, False)
 """of all commands that write files"""
-MAX_OUTPUT = option(
+MAX_OUTPUT = text_option(
     "Maximum decompressed body bytes (default: 128MiB plus 64 times the captured bytes).",
     _OUTPUT,
     metavar="SIZE",
-    typed=str | None,
     read=size_option,
 )
 PLUGINS = option(
@@ -199,12 +190,11 @@ DECODE_AS = option(
     typed=list[str] | None,
     read=_ports,
 )
-TLS_KEYLOG = option(
+TLS_KEYLOG = text_option(
     "Decrypt TLS with this key log (default: $SSLKEYLOGFILE).",
     _READ,
     metavar="FILE",
     value="",
-    typed=str | None,
     read=_key_log,
 )
 MAX_RATIO = option(

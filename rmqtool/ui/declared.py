@@ -92,6 +92,19 @@ def option(
     return Declared(typer.Option, settings, spelled, default, value, typed, read, needs)
 
 
+def text_option(
+    text: str,
+    panel: str | None = None,
+    default: str | list[str] | None = None,
+    *,
+    read: Callable[..., Any],
+    **others: Any,
+) -> Any:
+    """Declare an option whose texts `read` converts; `others` as for `option`."""
+    typed = str if isinstance(default, str) else str | None if default is None else list[str]
+    return option(text, panel, default, typed=typed, read=read, **others)
+
+
 def argument(
     metavar: str, text: str, default: Any = (), *, required: bool = False, typed: Any = None
 ) -> Any:
