@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from dissectors.endpoint import host_and_port_text
 from dissectors.rows.tables import row_encoder
@@ -26,35 +27,41 @@ MOST_NUMBERS: Final = 1000
 """most rows that an expression lists individually"""
 
 
-def write_rows(store: RowStore[Any], numbers: Sequence[int], table: str, path: Path) -> int:
-    """Write rows as JSON or Parquet, by the file's name; return how many. Raise OSError."""
-    columns = COLUMNS_OF[table]
+@contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that gets its name once it is complete; raise OSError if the name exists."""
     temporary = temporary_beside(path)
-    types = [(column.name, column.type) for column in columns]
-    written = 0
     try:
         with create_new(temporary, PRIVATE) as file:
-            if path.suffix == ".parquet":
-                from dissectors.rows.parquet import ParquetRows, RowTable
-
-                form = RowTable((name, kind, attrgetter(name)) for name, kind in types)
-                parquet = ParquetRows(file, form)
-                for rows in _batches(store, numbers):
-                    parquet.write(rows)
-                    written += len(rows)
-                parquet.finish()
-            else:
-                encode = row_encoder(types)
-                array = ArrayText() if path.suffix == ".json" else None
-                for rows in _batches(store, numbers):
-                    lines = encode(rows)
-                    file.write(lines if array is None else array.rows(lines))
-                    written += len(rows)
-                if array is not None:
-                    file.write(array.end())
-        os.link(temporary, path)  # fails if it exists
+            yield file
+        os.link(temporary, path)  # fails if the name exists; a rename would replace that file
     finally:
         remove(temporary)
+
+
+def write_rows(store: RowStore[Any], numbers: Sequence[int], table: str, path: Path) -> int:
+    """Write rows as JSON or Parquet, by the file's name; return how many. Raise OSError."""
+    types = [(column.name, column.type) for column in COLUMNS_OF[table]]
+    written = 0
+    with new_file(path) as file:
+        if path.suffix == ".parquet":
+            from dissectors.rows.parquet import ParquetRows, RowTable
+
+            form = RowTable((name, kind, attrgetter(name)) for name, kind in types)
+            parquet = ParquetRows(file, form)
+            for rows in _batches(store, numbers):
+                parquet.write(rows)
+                written += len(rows)
+            parquet.finish()
+        else:
+            encode = row_encoder(types)
+            array = ArrayText() if path.suffix == ".json" else None
+            for rows in _batches(store, numbers):
+                lines = encode(rows)
+                file.write(lines if array is None else array.rows(lines))
+                written += len(rows)
+            if array is not None:
+                file.write(array.end())
     return written
 
 

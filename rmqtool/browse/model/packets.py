@@ -6,7 +6,6 @@ decrypted streams (TLS) only the packet that completed the frame is written.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,8 +16,8 @@ from dissectors.tcp.pcapng_writer import PcapngWriter
 from dissectors.tcp.segment import SYN
 from dissectors.tcp.segment_reader import SegmentReader
 from dissectors.tcp.source import StoredSource, sources_of
-from dissectors.temporary import PRIVATE, create_new, remove, temporary_beside
 
+from .export import new_file
 from .frames import KeptExchange, KeptFrame
 
 _PREFIX = 8
@@ -119,17 +118,12 @@ def write_packets(
 ) -> int:
     """Write the packets of exchanges; return how many. Raise OSError, CaptureError."""
     ids = packet_ids(names, chosen, max_ratio)
-    temporary = temporary_beside(path)
     writer: PcapngWriter | None = None
-    try:
-        with create_new(temporary, PRIVATE) as file:
-            for packet in packets_in(names, max_ratio):
-                if packet.packet in ids:
-                    if writer is None:
-                        writer = PcapngWriter(file, packet.linktype)
-                    data = packet.data[packet.start : packet.end]
-                    writer.write(packet.ts, data, packet.length)
-        os.link(temporary, path)  # fails if it exists
-    finally:
-        remove(temporary)
+    with new_file(path) as file:
+        for packet in packets_in(names, max_ratio):
+            if packet.packet in ids:
+                if writer is None:
+                    writer = PcapngWriter(file, packet.linktype)
+                data = packet.data[packet.start : packet.end]
+                writer.write(packet.ts, data, packet.length)
     return 0 if writer is None else writer.packets
