@@ -14,7 +14,6 @@ from ...ui.console import UNLIMITED, Style, one_line, styled, wrapped
 from ...ui.figures import count
 from ..model.columns import heads_of
 from ..model.export import MOST_NUMBERS, command_of, where_of, wireshark_of, write_rows
-from ..model.expressions import Offer
 from ..model.packets import write_packets
 from ..model.settings import SavedView, write_settings
 from .dialogs import TextDialog
@@ -77,21 +76,6 @@ class Acting(Judging):
                 " ".join(shown),
                 heads_of(table.table),
             )
-
-    def ask(
-        self, purpose: str, placeholder: str, text: str, words: list[str] | None = None
-    ) -> None:
-        """Ask for input; `words`: completions."""
-        self.purpose = purpose
-        self.line.check = lambda _: None
-
-        def offers(typed: str) -> Offer:
-            start = typed.rfind(" ") + 1
-            last = typed[start:].lower()
-            return Offer(start, [word for word in words or () if last and last in word.lower()])
-
-        self.line.offers = offers
-        self.line.open(text, placeholder)
 
     def purposes(self) -> dict[str, Callable[[str], None]]:
         """Return the handler of typed text, by its purpose."""

@@ -13,7 +13,7 @@ from ...ui.columns import LineColumn
 from ...ui.common_options import Order
 from ...ui.console import one_line
 from ...ui.figures import clock, count
-from ..model.columns import line_columns, sort_column, timeline_of
+from ..model.columns import TIMELINES, line_columns, sort_column
 from ..model.expressions import test_of_text
 from ..model.listing import Listing, ListOrder
 from ..model.session import BrowseSession
@@ -35,7 +35,7 @@ class TableView:
     def __init__(self, session: BrowseSession, table: str, columns: Sequence[str]) -> None:
         self.table = table
         self.store = session.store(table)
-        self.listing = Listing(self.store, timeline_of(table), lambda: session.is_reading)
+        self.listing = Listing(self.store, TIMELINES[table], lambda: session.is_reading)
         self.filter = ""
         """current filter expression"""
         self.before: list[str] = []
