@@ -17,6 +17,7 @@ from dissectors.endpoint import host_and_port_text
 from dissectors.rows.tables import row_encoder
 from dissectors.temporary import PRIVATE, create_new, remove, temporary_beside
 
+from ...api.packet_filters import packet_filters
 from ...ui.console import one_line
 from ...ui.json_array import ArrayText
 from .columns import COLUMNS_OF
@@ -85,19 +86,10 @@ def replay_of(names: Sequence[str], read: Sequence[str], where: str) -> list[str
 
 def wireshark_of(rows: Sequence[Any]) -> list[str]:
     """Return a display filter per capture: for the packets of rows, or their connections."""
-    captures: dict[str, set[int]] = {}
-    for row in rows:
-        packets = captures.setdefault(getattr(row, "capture", ""), set())
-        for name in ("request_packet", "response_packet", "packet"):
-            number = getattr(row, name, None)
-            if number is not None:
-                packets.add(number)
-    if not any(captures.values()):
+    filters = packet_filters(rows)
+    if not filters:
         pairs = dict.fromkeys((row.client_address, row.server_address) for row in rows)
         return [" or ".join(f"({_ends(*pair)})" for pair in pairs)]
-    filters = {
-        capture: f"frame.number in {{{_listed(sorted(p))}}}" for capture, p in captures.items()
-    }
     if len(filters) == 1:
         return list(filters.values())
     return [f"{one_line(name)}: {text}" for name, text in filters.items()]
