@@ -186,7 +186,7 @@ class LiveFeed(PacketFeed):
         self._interfaces = [_Interface(capture) for capture in captures]
         self._notice = notice
         self._end = None if duration is None else time.monotonic() + duration
-        self._offset = _clock_offset()
+        self._offset = clock_offset()
         self._ahead = 0
         self._ahead_since = 0.0
         self._retry = 0.0
@@ -287,14 +287,15 @@ class LiveFeed(PacketFeed):
 
     def _compare_clocks(self) -> None:
         """Detect that the clock was set ahead; packets show a clock that was set back."""
-        offset = _clock_offset()
+        offset = clock_offset()
         if abs(offset - self._offset) > JUMP:
             self._ahead = max(self._ahead + offset - self._offset, 0)
             self._ahead_since = time.monotonic()
             self._offset = offset
 
 
-def _clock_offset() -> int:
+def clock_offset() -> int:
+    """Return by how much the clock is ahead of the steady one, ns: it changes if the clock is set."""
     return time.time_ns() - time.monotonic_ns()
 
 
