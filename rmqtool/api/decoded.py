@@ -279,6 +279,7 @@ def _ns_of(text: str | None) -> int | None:
 
 def _infos_of(findings: Sequence[FindingRecord], names: Sequence[str]) -> list[Finding]:
     """Return findings in the form of a run; `names` are the captures, by index."""
+    # As in a run: the upper bits of a packet's id are the index of its capture.
     places = {name: index for index, name in enumerate(names)}
     return [
         Finding(

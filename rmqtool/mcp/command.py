@@ -25,6 +25,7 @@ def _address(name: str, text: str | None) -> tuple[str, int] | None:
     """Return host and port; raise CommandError for an address that is not loopback."""
     if text is None:
         return None
+    # a bare port is on loopback
     place = split_endpoint(text if ":" in text else f"{LOOPBACK[0]}:{text}")
     if place is None:
         raise usage_error(name, f"{text!r} is not an address; use 127.0.0.1:8000")

@@ -102,7 +102,7 @@ class EvidenceSource:
         body = {"body_limit": _BODY_LIMIT} if table == named.MESSAGES and self._reads_bodies else {}
         result = getattr(self.capture, table)(
             where, since=since, until=until, limit=limit + 1, **body
-        )
+        )  # one more shows that there are more
         try:
             shown = named.table_named(table).chosen_columns(columns)
         except UnknownColumnError as error:
@@ -169,7 +169,7 @@ class EvidenceSource:
     @property
     def _reads_bodies(self) -> bool:
         """A decoded log has bodies as they were written."""
-        return type(self.capture) is Capture
+        return type(self.capture) is Capture  # that of a decoded log is a subclass
 
     def _result(self, data: Any, most: int = MOST_ITEMS) -> BoundedResult:
         return bounded(self.name, data, most)
@@ -270,6 +270,7 @@ class Bounds(NamedTuple):
 
 def bounded(source: str, data: Any, most: int) -> BoundedResult:
     """Return a result cut to `most` items per list and to the limit of JSON."""
+    # The size is known only after encoding, so stricter bounds are tried until it fits.
     bounds: Bounds | None = Bounds(most)
     while bounds is not None:
         left_out: dict[str, int] = {}

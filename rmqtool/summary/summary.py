@@ -178,6 +178,7 @@ class Summary:
             self._note_slow(record.latency_us, record)
 
     def _note_slow(self, latency: int, record: ExchangeRecord) -> None:
+        # The number decides between equal latencies, because records have no order.
         entry = (latency, -self.exchanges, record)
         if len(self.slowest) < SLOWEST:
             heapq.heappush(self.slowest, entry)
@@ -204,6 +205,7 @@ class Summary:
             host, language = host_of(record.client_address), record.language or ""
             client = self.clients.row(ClientKey(host, language, record.version_name or ""))
             peers.append(client)
+            # The sets of all clients together are bounded, not each of them.
             if record.conversation not in client.conversations and self._pairs < MAX_PAIRS:
                 client.conversations.add(record.conversation)
                 self._pairs += 1
@@ -214,7 +216,7 @@ class Summary:
             peer.bytes += (record.request_bytes or 0) + (record.response_bytes or 0)
             if peer.first is None:
                 peer.first = record
-            elif peer.first.client_address == record.server_address:
+            elif peer.first.client_address == record.server_address:  # brokers send requests, too
                 peer.reversed += 1
 
     def _note_times(self, record: ExchangeRecord) -> None:

@@ -164,7 +164,7 @@ def _read_captures(request: TraceRequest, names: Sequence[str], search: MessageS
     finally:
         progress.clear()
     nothing = nothing_decoded(decode.stats)
-    if nothing is not None and not rows:
+    if nothing is not None and not rows:  # a better reason than that no message matches
         raise nothing
     return decode
 

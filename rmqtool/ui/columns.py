@@ -1,11 +1,9 @@
 """Rows as aligned lines: selects columns, widths, and cuts.
 
-Rules: a column has a rank; on a narrow terminal the columns of the lowest ranks stay, at a readable
-width, and the remaining cells go to those that need them. The first rows determine the widths, so
-lines can be shown while the input is still being read. A wrapping text (a remark) is in the line if
-all of it fits, otherwise in lines below its row. Without a terminal an oversized cell shifts the
-rest of its line. Unreadably long texts, such as a topic of a megabyte, are cut everywhere, with a
-count of the rest. Of the first rows only the cells are kept, never the rows themselves.
+Rules: on a narrow terminal the columns of the lowest ranks stay, at a readable width, and the
+remaining cells go to those that need them. The first rows determine the widths. A wrapping text (a
+remark) is in the line if all of it fits, otherwise in lines below its row. Without a terminal an
+oversized cell shifts the rest of its line.
 """
 
 from __future__ import annotations
@@ -129,7 +127,7 @@ class LineTable(Generic[Row]):
         """Return the lines that are ready, the header first; rows may wait for the sample."""
         if self._layout is not None:
             return self._lines(rows)
-        self._waiting += map(self._cells_of, rows)
+        self._waiting += map(self._cells_of, rows)  # cells only: rows may hold much memory
         return self.rest() if len(self._waiting) >= self._sample else []
 
     def rest(self) -> list[str]:
@@ -194,7 +192,7 @@ class LineTable(Generic[Row]):
             widest = max((cells(row_cells.texts[place]) for row_cells in rows), default=0)
             wanted[column.title] = max(len(column.title) if widest else 0, widest)
         shown = [column for column in self._columns if wanted[column.title] > 0]
-        if self._terminal.width >= UNLIMITED:
+        if self._terminal.width >= UNLIMITED:  # no column is left out, or below its row
             return [(c, max(c.least, min(c.most, wanted[c.title]))) for c in shown]
         live = self._sample <= 1
         width, gap = self._terminal.width, len(self._gap)
@@ -278,7 +276,7 @@ def _section_of(cells_of_row: _Cells) -> str:
 
 
 def _readable(text: str, most: int) -> str:
-    """Return a cell cut to a readable length."""
+    """Return a cell cut to a readable length: a captured topic may have a megabyte."""
     return shortened(text, max(MOST_SHOWN, most))
 
 

@@ -212,7 +212,7 @@ def _read(
     values: dict[str, Any] = {}
 
     def value_of(name: str) -> Any:
-        if name not in known:
+        if name not in known:  # an option that this command does not have
             return getattr(request(), name)
         if name not in values:
             declaration = known[name]
@@ -233,6 +233,7 @@ def _read(
 
 def _type_of(request: type[Any], name: str) -> Any:
     """Return the type of one field; types of others may need modules that help must not load."""
+    # `get_type_hints` resolves all annotations of what it gets, so it gets only this one.
     for owner in request.__mro__:
         text = get_annotations(owner).get(name)
         if text is not None:

@@ -144,7 +144,7 @@ def silence_stdout() -> None:
 
 def _status_of(error: Exception) -> ExitStatus:
     """Return the status of an expected error; an output that exists is a wrong command line."""
-    names = {cls.__name__ for cls in type(error).__mro__}
+    names = {cls.__name__ for cls in type(error).__mro__}  # its module loads slowly
     return ExitStatus.USAGE if "FolderRefused" in names else ExitStatus.FAILURE
 
 

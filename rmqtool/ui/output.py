@@ -1,8 +1,7 @@
 """The output of a result: standard output, or a file that is renamed when complete.
 
-Rules: a file that exists is replaced only with `--force`. A file is written beside its name and
-renamed at the end, so a stopped run leaves the former file as it was; it has the mode of that one.
-A pipe, a device and a file that somebody follows are written directly. An input is never
+Rules: a file that exists is replaced only with `--force`, at the end, so a stopped run leaves it as
+it was. A pipe, a device and a file that somebody follows are written directly. An input is never
 overwritten, by whatever name it is given.
 """
 

@@ -434,7 +434,7 @@ class _Watching:
         if self._array is not None:
             with suppress(BrokenPipeError):
                 self._write(self._array.end())
-        for courier in self._couriers:
+        for courier in self._couriers:  # after the last event
             courier.close()
         if isinstance(self._local_ends, EndsHelper):
             self._local_ends.close()
@@ -474,7 +474,7 @@ def memory() -> int:
     """Return the memory of this process in bytes, or its peak if that is unknown."""
     try:
         with open("/proc/self/statm", "rb") as file:
-            pages = natural_of(file.read().split()[1].decode()) or 0
+            pages = natural_of(file.read().split()[1].decode()) or 0  # resident ones
             return pages * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

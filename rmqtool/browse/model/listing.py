@@ -147,7 +147,7 @@ class Listing:
     def find(self, test: Test, start: int, forward: bool) -> Iterator[int | None]:
         """Search from a position; yield None periodically, and the position of the match last."""
         places = range(start, len(self)) if forward else range(start, -1, -1)
-        for step, place in enumerate(places):
+        for step, place in enumerate(places):  # which is long, so keys are handled meanwhile
             number = self.number_at(place)
             row = None if number is None else self.store.at(number)
             if row is not None and test(row):
@@ -162,7 +162,7 @@ class Listing:
         if numbers is None:
             yield from range(self.store.first, self.store.count)
         else:
-            yield from numbers[:]
+            yield from numbers[:]  # a copy: the thread adds to it
 
     @staticmethod
     def _numbers(chosen: Chosen) -> array[int] | None:
@@ -177,7 +177,7 @@ class Listing:
                     return
                 chosen = self.chosen
                 if self.is_done:
-                    self._changed.wait(PATIENCE)
+                    self._changed.wait(PATIENCE)  # new rows do not notify
                     continue
             self._drop(chosen)
             self._look(chosen)
@@ -239,6 +239,7 @@ class Listing:
     def _sort(self, chosen: Chosen, order: ListOrder) -> None:
         assert chosen.rows is not None
         numbers = chosen.rows[:]
+        # By runs of rows, because a single row would decode its whole segment.
         keys: dict[int, Any] = {}
         wanted = iter(numbers)
         next_one = next(wanted, None)

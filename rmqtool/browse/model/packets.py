@@ -21,7 +21,9 @@ from .export import new_file
 from .frames import KeptExchange, KeptFrame
 
 _PREFIX = 8
+"""bytes of a frame before its header: two lengths, of which the second has the type in it"""
 _WRAP = 1 << 32
+"""TCP numbers bytes modulo this"""
 
 
 def packets_in(names: Sequence[str], max_ratio: int = MOST_TIMES) -> Iterator[Packet]:
@@ -56,7 +58,9 @@ class _Direction:
     def __init__(self) -> None:
         self.frames: list[KeptFrame] = []
         self.base: int | None = None
+        """sequence number of the first byte, from which frames have their offsets"""
         self.isn: int | None = None
+        """initial sequence number, which tells a new connection from a repeated SYN"""
         self.found: dict[int, set[int]] = {}
         """place of a frame → packets that may carry it"""
 
@@ -66,7 +70,7 @@ class _Direction:
             self.base = seq
         start = (seq - self.base) % _WRAP
         for place, frame in enumerate(self.frames):
-            if packet > frame.packet:
+            if packet > frame.packet:  # the frame was complete
                 continue
             first = frame.offset % _WRAP
             end = first + _PREFIX + len(frame.header) + frame.body_length
@@ -89,7 +93,7 @@ def packet_ids(names: Sequence[str], chosen: Sequence[KeptExchange], max_ratio: 
     segments = SegmentReader()
     ids: set[int] = set()
     for packet in packets_in(names, max_ratio):
-        if packet.packet > last:
+        if packet.packet > last:  # of all frames
             break
         segment = segments.segment_of(packet)
         direction = None if segment is None else directions.get(segment.key)
