@@ -302,4 +302,4 @@ def _translated() -> Iterator[None]:
         with translated():
             yield
     except InputError as error:
-        raise ReadError(str(error), hint=str(getattr(error, "hint", ""))) from error
+        raise ReadError(error.message, hint=error.hint) from error
