@@ -207,7 +207,7 @@ def server_of(sources: dict[str, EvidenceSource]) -> MCPServer:
 
     async def rows_of(source: str | None, *query: Any) -> RowsResult:
         return await asked(
-            source, lambda one: one.rows(*query, from_thread.check_cancelled), RowsResult
+            source, lambda one: one.rows(from_thread.check_cancelled, *query), RowsResult
         )
 
     @tool

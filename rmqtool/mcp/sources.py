@@ -90,13 +90,13 @@ class EvidenceSource:
 
     def rows(
         self,
+        check: Callable[[], None],
         table: str,
         where: str,
         columns: Sequence[str],
         since: str | None,
         until: str | None,
         limit: int,
-        check: Callable[[], None],
     ) -> BoundedResult:
         """Return rows of a table; `check` is called between rows, and may raise to cancel."""
         body = {"body_limit": _BODY_LIMIT} if table == named.MESSAGES and self._reads_bodies else {}
