@@ -36,8 +36,8 @@ Value = TypeVar("Value")
 
 
 @dataclass(slots=True)
-class OperationCount:
-    """Outcomes of the requests of one kind."""
+class Outcomes:
+    """What became of exchanges."""
 
     count: int = 0
     """exchanges"""
@@ -45,10 +45,16 @@ class OperationCount:
     """answered with a failure"""
     unanswered: int = 0
     """not answered within the capture"""
-    oneway: int = 0
-    """for which no response is expected"""
     bytes: int = 0
     """of both frames"""
+
+
+@dataclass(slots=True)
+class OperationCount(Outcomes):
+    """Outcomes of the requests of one kind."""
+
+    oneway: int = 0
+    """for which no response is expected"""
     latency: Histogram = field(default_factory=Histogram)
     """microseconds of the answered ones"""
 
@@ -68,17 +74,9 @@ class ResponseCount:
 
 
 @dataclass(slots=True)
-class Peer:
+class Peer(Outcomes):
     """A client: an address with a language and a version, or a conversation."""
 
-    count: int = 0
-    """exchanges"""
-    failed: int = 0
-    """answered with a failure"""
-    unanswered: int = 0
-    """not answered within the capture"""
-    bytes: int = 0
-    """of all frames"""
     first: ExchangeRecord | None = None
     """the first exchange"""
     reversed: int = 0

@@ -94,17 +94,14 @@ def _read(
     request: TraceRequest, inputs: Sequence[str], search: MessageSearch
 ) -> list[DecodeStats | Manifest]:
     """Read all inputs once; return their statistics."""
-    captures = [name for name in inputs if not _is_log(name)]
+    logs = [name for name in inputs if name != "-" and is_decoded_log(Path(name))]
+    captures = [name for name in inputs if name not in logs]
     read: list[DecodeStats | Manifest] = [
-        _read_log(name, search, request.since, request.until) for name in inputs if _is_log(name)
+        _read_log(name, search, request.since, request.until) for name in logs
     ]
     if captures:
         read.append(_read_captures(request, captures, search).stats)
     return read
-
-
-def _is_log(name: str) -> bool:
-    return name != "-" and is_decoded_log(Path(name))
 
 
 def _read_log(

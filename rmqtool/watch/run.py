@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 
@@ -216,11 +217,11 @@ class _Watching:
         if dropped > self._dropped:
             self._dropped, self._dropped_at = dropped, now
 
-    def facts(self) -> dict[str, object]:
+    def facts(self) -> dict[str, Any]:
         """Return counters and resource use of the watch."""
         feed = self._feed
         received, dropped = feed.count() if isinstance(feed, LiveFeed) else (feed.packets, 0)
-        facts: dict[str, object] = {
+        facts: dict[str, Any] = {
             "seconds": round(time.monotonic() - self._begin, 1),
             "packets": received,
             "dropped": dropped,
@@ -448,25 +449,14 @@ def _text(lines: Sequence[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
 
 
-def _state(facts: dict[str, object]) -> str:
-    packets, dropped, memory_now = facts["packets"], facts["dropped"], facts["memory_bytes"]
-    assert isinstance(packets, int)
-    assert isinstance(dropped, int)
-    assert isinstance(memory_now, int)
-    exchanges, problems = facts["exchanges"], facts["open_problems"]
-    assert isinstance(exchanges, int)
-    assert isinstance(problems, int)
-    missed = [
-        f"{count(number)} {word}"
-        for word in ("dropped", "unread")
-        if isinstance(number := facts[word], int) and number
-    ]
+def _state(facts: dict[str, Any]) -> str:
+    missed = [f"{count(facts[word])} {word}" for word in ("dropped", "unread") if facts[word]]
     lost = f" ({', '.join(missed)})" if missed else ""
-    ring = facts.get("ring_bytes")
-    kept = f", ring {size(ring)}" if isinstance(ring, int) else ""
+    ring = f", ring {size(facts['ring_bytes'])}" if "ring_bytes" in facts else ""
     return (
-        f"{counted(packets, 'packet')}{lost}, {counted(exchanges, 'exchange')},"
-        f" {counted(problems, 'open problem')}, memory {size(memory_now)}{kept}"
+        f"{counted(facts['packets'], 'packet')}{lost}, {counted(facts['exchanges'], 'exchange')},"
+        f" {counted(facts['open_problems'], 'open problem')},"
+        f" memory {size(facts['memory_bytes'])}{ring}"
     )
 
 
