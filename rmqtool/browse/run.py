@@ -51,7 +51,7 @@ def run_browse(request: BrowseRequest) -> ExitStatus:
 
     path = settings_file(os.environ)
     reading = BackgroundReading(session, filling, stop)
-    browser = FullBrowser(session, reading, read_settings(path), path, request.plugins)
+    browser = FullBrowser(session, read_settings(path), path, request.plugins)
     browser.on_terminal = True
     try:
         if request.columns:

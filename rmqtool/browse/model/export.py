@@ -68,8 +68,8 @@ def write_rows(store: RowStore[Any], numbers: Sequence[int], table: str, path: P
 
 def _batches(store: RowStore[Any], numbers: Sequence[int]) -> Iterator[list[Any]]:
     for start in range(0, len(numbers), _BATCH):
-        rows = [store.row(number) for number in numbers[start : start + _BATCH]]
-        yield [row for row in rows if row is not None]
+        some = numbers[start : start + _BATCH]
+        yield [row for number in some if (row := store.row(number)) is not None]
 
 
 def command_of(names: Sequence[str], read: Sequence[str], table: str, where: str) -> str:

@@ -78,11 +78,7 @@ class TableView:
         if self.sort:
             column, by_time = sort_column(self.table, self.sort), self.sort == "time"
             order = ListOrder(column, self.descending, by_time and not self.descending)
-        if self.only_marked:
-            marked = frozenset(self.marks)
-            self.listing.choose(test, order, marked)
-        else:
-            self.listing.choose(test, order)
+        self.listing.choose(test, order, frozenset(self.marks) if self.only_marked else None)
 
     def line_columns(self) -> list[LineColumn[Any]]:
         """Return the shown columns."""
