@@ -123,23 +123,17 @@ def _usual(table: str) -> list[LineColumn[Any]]:
     return list(_connection_columns())
 
 
-def _dim(_: object) -> str:
-    return Style.DIM
-
-
-def _cyan(_: object) -> str:
-    return Style.CYAN
-
-
 def _end_style(row: ConversationRecord) -> str:
     return Style.RED if row.end in _BAD_ENDS else ""
 
 
 def _connection_columns() -> list[LineColumn[ConversationRecord]]:
     return [
-        LineColumn("TIME", lambda r: clock(r.start_time), 1, 12, 12, style=_dim),
+        LineColumn("TIME", lambda r: clock(r.start_time), 1, 12, 12, style=lambda _: Style.DIM),
         LineColumn("NUMBER", lambda r: str(r.conversation), 2, 6, 7, True),
-        LineColumn("PROTOCOL", lambda r: one_line(r.protocol), 3, 9, 14, style=_cyan),
+        LineColumn(
+            "PROTOCOL", lambda r: one_line(r.protocol), 3, 9, 14, style=lambda _: Style.CYAN
+        ),
         LineColumn("CLIENT", lambda r: r.client_address, 4, 15, 47, keep_end=True),
         LineColumn("SERVER", lambda r: r.server_address, 5, 15, 47, keep_end=True),
         LineColumn("END", lambda r: r.end, 6, 6, 9, style=_end_style),
