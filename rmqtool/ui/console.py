@@ -59,6 +59,7 @@ def terminal_of(
     """
     is_terminal = stream.isatty()
     width = UNLIMITED
+    # COLUMNS asks for lines of this width also in a pipe
     if is_terminal or environment.get("COLUMNS", "").isdecimal():
         width = max(_NARROWEST, shutil.get_terminal_size().columns)
     if environment.get("NO_COLOR"):

@@ -56,6 +56,7 @@ def ports_of(texts: Sequence[str]) -> frozenset[int]:
     """Return the ports of --decode-as: ``9999``, ``8080,8081`` or ``tcp.port==9999``."""
     ports = set()
     for text in texts:
+        # `8080,rocketmq` as in tshark is one port, `8080,8081` are two
         whole = _PORT.fullmatch(text.strip())
         for part in [text] if whole else text.split(","):
             match = _PORT.fullmatch(part.strip())

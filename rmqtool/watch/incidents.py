@@ -154,7 +154,7 @@ class IncidentKeeper:
             if event.time - self._last.get(key, -AGAIN) < AGAIN:
                 continue
             if len(self._last) >= MOST_REMEMBERED:
-                self._last.clear()
+                self._last.clear()  # at worst some problems are kept again too early
             self._last[key] = event.time
             self._known = [*context.servers, *context.endpoints][:MOST_REMEMBERED]
             self._add(event)

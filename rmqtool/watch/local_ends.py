@@ -111,6 +111,7 @@ class LocalEnds:
         container = pod = None
         for line in groups.splitlines():
             match = _CONTAINER.search(line)
+            # as long as `docker ps` shows it
             container = container or (match[1][:12] if match is not None else None)
             match = _POD.search(line)
             pod = pod or (match[1].replace("_", "-") if match is not None else None)

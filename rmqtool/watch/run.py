@@ -392,6 +392,7 @@ class _Watching:
                     buffer=request.buffer,
                     user=request.user,
                 )
+                # The last one is open before the rights to open interfaces are given up.
                 is_last = number == len(request.interfaces) - 1
                 captures.append(opened_capture(live, request.quiet, keep_rights=not is_last))
             return LiveFeed(captures, self._keep, self._report_interface, request.duration)

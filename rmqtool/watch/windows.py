@@ -84,7 +84,7 @@ class WindowedDiagnosis:
         events = self.watch.look()
         if self._next is not None and now - self._begin >= self._window:
             self._turn(self._next, 0)
-            self._begin = now - self._shared
+            self._begin = now - self._shared  # the new engine has seen rows for so long
         return events
 
     def _turn(self, engine: Engine, shift: int) -> None:

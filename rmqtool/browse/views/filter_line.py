@@ -93,7 +93,7 @@ class FilterLine(Vertical):
     def on_mount(self) -> None:
         """Hide the completions at first."""
         words = self.query_one(OptionList)
-        words.can_focus = False
+        words.can_focus = False  # a click must not take the keys from the input
         words.display = False
         self.query_one(".wrong").display = False
 
@@ -176,6 +176,7 @@ class FilterLine(Vertical):
         try:
             self.check(text)
         except WhereError as error:
+            # The word that is being typed is not wrong yet.
             at_end = error.position >= len(text.rstrip()) or self._offer.start <= error.position
             if not (typing and at_end):
                 message = f"{error.pointed()}\n  {error.reason}"

@@ -147,7 +147,7 @@ class Progress:
         """Return the current text."""
         rate = read / seconds if seconds > 0 else 0.0
         found_text = f"{count(found)} {self._noun}"
-        if total is None or total < read:
+        if total is None or total < read:  # a file that grows
             return Far(f"{size(read)} read, {size(int(rate))}/s, {found_text}")
         left = duration(int((total - read) / rate * 1_000_000)) if rate and read < total else "0 s"
         done = read / total if total else 1.0
