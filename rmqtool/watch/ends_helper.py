@@ -23,8 +23,8 @@ from dissectors.live.privileges import keep_only
 
 from .local_ends import LocalEnd, LocalEnds
 
-# The kernel shows /proc/PID/fd to its owner, or with the first one, and only to those who may trace
-# the process: for other users' processes with the second one.
+# Both are needed to list /proc/PID/fd of other users: the first because of the mode of the folder,
+# the second because the kernel asks who may trace the process.
 CAP_DAC_READ_SEARCH: Final = 2
 CAP_SYS_PTRACE: Final = 19
 PATIENCE: Final = 3.0

@@ -142,7 +142,7 @@ class RowStore(Generic[Row]):
 
     def _rows_of(self, part: _Part, segment: int, place: int, rows: int) -> Sequence[RowAt]:
         """Return the rows of a segment, which read each column once."""
-        # not in the cache, which a filter of all rows would empty of those on the screen
+        # Not cached: a filter of all rows would push the rows on the screen out of the cache.
         lists: dict[str, list[Any]] = {}
 
         def column(name: str) -> list[Any]:

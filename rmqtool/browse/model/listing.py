@@ -147,14 +147,14 @@ class Listing:
     def find(self, test: Test, start: int, forward: bool) -> Iterator[int | None]:
         """Search from a position; yield None periodically, and the position of the match last."""
         places = range(start, len(self)) if forward else range(start, -1, -1)
-        for step, place in enumerate(places):  # which is long, so keys are handled meanwhile
+        for step, place in enumerate(places):
             number = self.number_at(place)
             row = None if number is None else self.store.at(number)
             if row is not None and test(row):
                 yield place
                 return
             if step % 256 == 255:
-                yield None
+                yield None  # now the screen can handle keys
 
     def numbers(self) -> Iterator[int]:
         """Yield the numbers of all listed rows, in order."""

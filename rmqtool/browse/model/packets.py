@@ -93,7 +93,7 @@ def packet_ids(names: Sequence[str], chosen: Sequence[KeptExchange], max_ratio: 
     segments = SegmentReader()
     ids: set[int] = set()
     for packet in packets_in(names, max_ratio):
-        if packet.packet > last:  # of all frames
+        if packet.packet > last:
             break
         segment = segments.segment_of(packet)
         direction = None if segment is None else directions.get(segment.key)

@@ -240,7 +240,7 @@ class Screens(KeysInOrder):
         """Update the bar: views, reading progress, and listed rows."""
         tabs = [self._tab(number, name) for number, name in enumerate(VIEWS, 1)]
         shown = VIEWS.index(self.view)
-        if sum(map(len, tabs)) + 2 * len(tabs) > self.size.width:  # only the open one
+        if sum(map(len, tabs)) + 2 * len(tabs) > self.size.width:  # only the shown one
             tabs, shown = [tabs[shown], "1-5"], 0
         texts = "  ".join([*tabs, self.progress()]), self.status()
         if (self.view, *texts) != self._bars:  # each goes over a possibly slow connection
