@@ -37,7 +37,7 @@ Value = TypeVar("Value")
 
 @dataclass(slots=True)
 class Outcomes:
-    """What became of exchanges."""
+    """Outcomes of exchanges."""
 
     count: int = 0
     """exchanges"""
