@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -17,7 +16,7 @@ import typer
 from dissectors.temporary import remove_all
 
 from .commands import READ, CommandGroup, CommandPlace
-from .ui.errors import draw_errors_with, open_standard_files, report_system_error, silence_stdout
+from .ui.errors import open_standard_files, report_system_error, silence_stdout
 from .ui.interrupt import install_handlers, restore_handlers
 from .ui.status import ExitStatus, Terminated
 from .version import VERSION
@@ -298,15 +297,6 @@ def _root(
     pass
 
 
-def _framed(lines: Sequence[str]) -> list[str]:
-    try:
-        from .ui.screen.panels import error_lines
-
-        return error_lines(lines, sys.stderr)
-    except Exception:  # report the error even in a broken installation
-        return []
-
-
 def _run_commands() -> None:
     """Run the command and flush its output."""
     try:
@@ -321,7 +311,6 @@ def main() -> None:
     """Run the command line and exit with its status (console entry point)."""
     open_standard_files()
     install_handlers()
-    draw_errors_with(_framed)
     try:
         _run_commands()
     except BrokenPipeError:

@@ -74,7 +74,7 @@ class Capture:
         self._decode_as = decode_as
         self._tls_keylog = tls_keylog
         self._max_ratio = max_ratio
-        self._jobs = 1 if plugins else jobs
+        self._jobs = 1 if plugins else jobs  # the functions of plug-ins are of this process
 
     def __repr__(self) -> str:
         names = [part if isinstance(part, str) else "…" for part in self._inputs.parts]
@@ -409,7 +409,7 @@ class Capture:
                 body_limit=body_limit,
                 jobs=1 if table.name == tables.COMMANDS else self._jobs,
             )
-            names[:] = decode.sources
+            names[:] = decode.sources  # in which the tests look captures up
             return decode
 
         return _read_rows(table, started, choice.limit, tests, self._plugins, body_limit)
@@ -418,6 +418,7 @@ class Capture:
         self, table: Table[Any], choice: Choice, names: Sequence[str]
     ) -> list[Callable[[object], bool]]:
         """Return the tests of a row; `names` are the captures, by index."""
+        # the time first: it is cheaper to test
         tests = (in_window(table, choice), test_of(choice.where, table.fields(names)))
         return [test for test in tests if test is not None]
 

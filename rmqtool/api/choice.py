@@ -70,6 +70,7 @@ def _ns_of(name: str, time: Time | None) -> int | None:
         return None
     if isinstance(time, datetime):
         aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+        # exact, unlike `timestamp()`, which is a float
         return (aware - _EPOCH) // timedelta(microseconds=1) * (SECOND // 1_000_000)
     moment = moment_of(time)
     if moment is None or not moment.has_date:

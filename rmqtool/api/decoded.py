@@ -124,7 +124,7 @@ class DecodedLog(Capture):
         from .summarised import CaptureSummary, SummaryFold
 
         fold = SummaryFold(diagnosed=True)
-        stats = stats_of([log.manifest for log in self._logs if log.manifest is not None])
+        stats = self._stats()
         names = [capture.name for capture in stats.captures]
         with _translated():
             for log in self._logs:
@@ -152,8 +152,7 @@ class DecodedLog(Capture):
             for log in self._logs:
                 search_log(log, search)
             add_stores(stores, search)
-        stats = stats_of([log.manifest for log in self._logs if log.manifest is not None])
-        return Traces(lives_found(search, [stats], stores))
+        return Traces(lives_found(search, [self._stats()], stores))
 
     # -- inside -----------------------------------------------------------------------------------
 
@@ -191,6 +190,9 @@ class DecodedLog(Capture):
         window = in_window(table, choice, always=True)
         whole = super()._tests(table, Choice(choice.where), names)
         return [*([window] if window is not None else []), *whole]
+
+    def _stats(self) -> DecodeStats:
+        return stats_of([log.manifest for log in self._logs if log.manifest is not None])
 
     def _logs_in(self, choice: Choice) -> Sequence[Input]:
         """Return the logs, without the parts outside the time range."""
@@ -277,6 +279,7 @@ def _ns_of(text: str | None) -> int | None:
 
 def _infos_of(findings: Sequence[FindingRecord], names: Sequence[str]) -> list[Finding]:
     """Return findings in the form of a run; `names` are the captures, by index."""
+    # As in a run: the upper bits of a packet's id are the index of its capture.
     places = {name: index for index, name in enumerate(names)}
     return [
         Finding(
@@ -299,4 +302,4 @@ def _translated() -> Iterator[None]:
         with translated():
             yield
     except InputError as error:
-        raise ReadError(str(error), hint=str(getattr(error, "hint", ""))) from error
+        raise ReadError(error.message, hint=error.hint) from error

@@ -100,6 +100,7 @@ def data_frame(table: pyarrow.Table, categories: bool = False) -> pandas.DataFra
     import pyarrow
 
     texts = pyarrow.string()
+    # Other texts differ in nearly each row: categories of them would save nothing.
     for index, field in enumerate(table.schema if categories else ()):
         if field.type == texts and field.name in REPETITIVE:
             encoded = table.column(index).dictionary_encode()
@@ -111,7 +112,7 @@ def data_frame(table: pyarrow.Table, categories: bool = False) -> pandas.DataFra
     }
     frame = table.to_pandas(types_mapper=types.get)
     for field in table.schema:
-        if pyarrow.types.is_list(field.type):
+        if pyarrow.types.is_list(field.type):  # pandas would have numpy arrays
             frame[field.name] = table.column(field.name).to_pylist()
     if _LATENCY in frame.columns:  # asked for by this name
         frame[_LATENCY] = pandas.to_timedelta(frame[_LATENCY], unit="us")

@@ -64,6 +64,7 @@ def evidence_of(folders: Iterable[str | os.PathLike[str]]) -> StoreEvidence | No
 
     Raise ReadError for a folder without a commit log.
     """
+    # A single name is accepted, too: otherwise each of its characters would be one.
     paths = [folders] if isinstance(folders, (str, os.PathLike)) else folders
     names = [os.fspath(path) for path in paths]
     if not names:

@@ -180,6 +180,7 @@ class RequestedTime:
 
     def _overlaps(self, first: int, last: int) -> bool:
         if self._bounds is None:
+            # Times of day are on this day: nothing of the capture is known before its first row.
             begin = first if self._first_time is None else self._first_time()
             self._bounds = bounds(self._since, self._until, begin)
         since, until = self._bounds

@@ -30,7 +30,7 @@ def searched(
     """
     feed: Given | None = None
     for batch in decode.records():
-        if feed is None and batch:
+        if feed is None and batch:  # now the time of the first packet is known
             feed = Given(search, since, until, decode.stats.first_time)
         rows = 0
         for carried in decode.take_messages():

@@ -69,7 +69,7 @@ def interface_source(
     try:
         capture = open_interface(interface, packet_filter, promiscuous=promiscuous)
         if drop_privileges:
-            try:
+            try:  # after the interface was opened, which needs the rights
                 give_up(account_of(None, os.environ))
             except BaseException:
                 capture.close()

@@ -23,7 +23,7 @@ from replay.sandbox.options import DELAY_LEVELS, check_options
 from ..ui import common_options as common
 from ..ui.common_options import ObjectFormat
 from ..ui.console import When
-from ..ui.declared import declared, option
+from ..ui.declared import declared, option, text_option
 from ..ui.option_names import command_error
 from ..ui.option_values import duration_option, size_option, usage_error
 from ..ui.status import CommandError, ExitStatus
@@ -68,11 +68,11 @@ SEED: Final[Any] = option(
     typed=int | None,
     metavar="N",
 )
-DURATION: Final[Any] = common.converted(
+DURATION: Final[Any] = text_option(
     "Stop after this time, such as 30s or 5m (default: until Ctrl-C).",
     _OUTPUT,
-    "TIME",
-    _seconds_of,
+    metavar="TIME",
+    read=_seconds_of,
     names="--duration",
 )
 """of all commands that serve until they are stopped"""

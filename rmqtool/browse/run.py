@@ -14,7 +14,6 @@ from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.live.interface import LiveSource
 from dissectors.quantities import counted
 from dissectors.times import Moment
-from dissectors.where.filter import WhereError
 
 from ..api.decoded import stats_of
 from ..api.judged import RequestedTime
@@ -23,9 +22,9 @@ from ..api.tables.table import UnknownColumnError
 from ..live.keeping import opened_capture
 from ..live.options import LiveRequest
 from ..ui.extras import require
-from ..ui.option_values import usage_error
+from ..ui.option_values import usage_error, where_option
 from ..ui.status import CommandError, ExitStatus
-from .model.expressions import test_of_text
+from .model.expressions import fields_of
 from .model.reading import BackgroundReading, Filling, decoding, reading_logs
 from .model.session import BrowseSession
 from .model.settings import read_settings, settings_file
@@ -39,10 +38,7 @@ def run_browse(request: BrowseRequest) -> ExitStatus:
         table_named(EXCHANGES).chosen_columns(request.columns)
     except UnknownColumnError as error:
         raise usage_error("--columns", str(error)) from None
-    try:
-        test_of_text(request.where, "exchanges")
-    except WhereError as error:
-        raise CommandError(f"--where: {error.reason}", error.pointed(), ExitStatus.USAGE) from None
+    where_option("--where", request.where, lambda: fields_of(EXCHANGES))
     # Textual draws on standard error, and reads keys from standard input
     if not (sys.stderr.isatty() and sys.stdin.isatty()):
         raise CommandError(
@@ -55,7 +51,7 @@ def run_browse(request: BrowseRequest) -> ExitStatus:
 
     path = settings_file(os.environ)
     reading = BackgroundReading(session, filling, stop)
-    browser = FullBrowser(session, reading, read_settings(path), path, request.plugins)
+    browser = FullBrowser(session, read_settings(path), path, request.plugins)
     browser.on_terminal = True
     try:
         if request.columns:
@@ -109,7 +105,7 @@ def _logs(request: BrowseRequest, logs: Sequence[str]) -> Opened:
     try:
         inputs = inputs_of(logs, time_of(since, until))
     except InputError as error:
-        raise CommandError(str(error), getattr(error, "hint", "")) from None
+        raise CommandError(error.message, error.hint) from None
     session = BrowseSession(_name_of(names), has_frames=False)
     session.is_by_time = True
     return session, reading_logs(inputs, RequestedTime(since, until)), None, lambda: None

@@ -28,14 +28,13 @@ from replay.topic_reader import OffsetRange, Pulled, TopicQueue, TopicReader
 from ..decode.sinks import EncodedSink, LinesSink, Sink
 from ..send.targets import agree_to_read, agreement_of, client_config
 from ..ui.columns import LineColumn, LineTable
-from ..ui.common_options import where_test
 from ..ui.console import Style, one_line, terminal_of
 from ..ui.errors import print_note
 from ..ui.figures import clock, count, day, moment
 from ..ui.interrupt import first_ends
 from ..ui.json_array import rows_output
 from ..ui.json_text import json_line
-from ..ui.option_values import usage_error
+from ..ui.option_values import usage_error, where_option
 from ..ui.output import Output
 from ..ui.screen.tables import table_lines
 from ..ui.status import ExitStatus
@@ -168,7 +167,7 @@ def _wanted(request: ConsumeCommand) -> Callable[[MessageRecord], bool]:
     key = request.key
     # Brokers return the offset of the nearest message, which may be an earlier one.
     since = request.start[0] * 1_000_000 if isinstance(request.start, tuple) else 0
-    where = where_test("--where", request.where, message_fields)
+    where = where_option("--where", request.where, message_fields)
 
     def wanted(row: MessageRecord) -> bool:
         if since and (row.store_time or 0) < since:

@@ -15,7 +15,7 @@ from dissectors.times import Moment, Zone
 from ..ui import common_options as options
 from ..ui.common_options import Order, RowFormat
 from ..ui.console import When
-from ..ui.declared import declared, derived, option
+from ..ui.declared import declared, derived, option, text_option
 from ..ui.option_values import names_in, size_option, text_of_moment, usage_error
 from ..ui.output import refuse_text_as_page
 from .fail_on import Condition, condition_of
@@ -155,12 +155,12 @@ def columns_of_view(columns: Any) -> Any:
     return replace(columns, read=_columns, needs=("view",))
 
 
-BODY_LIMIT = options.converted(
+BODY_LIMIT = text_option(
     "Maximum body bytes to show (default: 1KiB in trees, all in JSON of commands, "
     "none in message rows).",
     "Output",
-    "SIZE",
-    _body_limit,
+    metavar="SIZE",
+    read=_body_limit,
     needs=("plugins", "view"),
 )
 

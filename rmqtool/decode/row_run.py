@@ -14,11 +14,11 @@ from dissectors.times import Moment
 
 from ..api.tables.table import ArrowColumn, Table, UnknownColumnError
 from ..ui.columns import CORE_RANK, LineColumn, LineTable
-from ..ui.common_options import RowFormat, where_test
+from ..ui.common_options import RowFormat
 from ..ui.console import UNLIMITED, Terminal, When, one_line, terminal_of
 from ..ui.figures import clock, duration, moment
 from ..ui.json_array import rows_output
-from ..ui.option_values import usage_error
+from ..ui.option_values import usage_error, where_option
 from ..ui.output import Output
 from .options import DecodeRequest, View
 from .sinks import EncodedSink, LinesSink, ParquetSink, Sink
@@ -64,7 +64,7 @@ def rows_of_table(
 
 def compiled(request: DecodeRequest, fields: Callable[[], FieldSet]) -> Test | None:
     """Return the filter of `--where`, or None without one; raise CommandError if it is invalid."""
-    return where_test("--where", request.where, fields, request.zone)
+    return where_option("--where", request.where, fields, request.zone)
 
 
 def parquet_sink(

@@ -10,7 +10,7 @@ from dissectors.live.packet_ring import RING_BYTES
 
 from ..decode.options import BODY_LIMIT, UNANSWERED_AFTER, DecodeRequest
 from ..ui import common_options as options
-from ..ui.declared import declared, derived, option
+from ..ui.declared import declared, derived, option, text_option
 from ..ui.option_values import duration_option, size_option, usage_error
 from ..ui.status import CommandError, ExitStatus
 
@@ -67,7 +67,7 @@ def keep(panel: str) -> Any:
 def duration(panel: str) -> Any:
     """Return the option `--duration` of a command that captures; its value is in seconds."""
     text = "Stop after this time, such as 30s, 10m, or 2h (default: until Ctrl-C)."
-    return options.converted(text, panel, "TIME", seconds_of)
+    return text_option(text, panel, metavar="TIME", read=seconds_of)
 
 
 PROMISCUOUS = option(

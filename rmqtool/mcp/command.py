@@ -9,7 +9,7 @@ from dissectors.endpoint import split_endpoint
 
 from ..errors import Error
 from ..ui import common_options as options
-from ..ui.declared import argument, command_with, declared, option
+from ..ui.declared import argument, command_with, declared, text_option
 from ..ui.errors import print_note
 from ..ui.extras import require
 from ..ui.option_values import usage_error
@@ -25,6 +25,7 @@ def _address(name: str, text: str | None) -> tuple[str, int] | None:
     """Return host and port; raise CommandError for an address that is not loopback."""
     if text is None:
         return None
+    # a bare port is on loopback
     place = split_endpoint(text if ":" in text else f"{LOOPBACK[0]}:{text}")
     if place is None:
         raise usage_error(name, f"{text!r} is not an address; use 127.0.0.1:8000")
@@ -42,11 +43,10 @@ class McpRequest:
     inputs: list[str] = argument(
         "INPUT...", "Captures, folders of captures, or decoded logs.", required=True
     )
-    http: tuple[str, int] | None = option(
+    http: tuple[str, int] | None = text_option(
         "Serve HTTP on this loopback address instead of standard input and output.",
         "Server",
         metavar="[HOST:]PORT",
-        typed=str | None,
         read=_address,
     )
     store: StoreEvidence | None = options.STORE

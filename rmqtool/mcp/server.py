@@ -190,7 +190,7 @@ def server_of(sources: dict[str, EvidenceSource]) -> MCPServer:
         version=VERSION,
         log_level="CRITICAL",  # an error goes to the agent, not as a traceback to the terminal
     )
-    tool = server.tool
+    tool = server.tool(annotations=_READ_ONLY)
     one_at_a_time = anyio.Lock()
 
     async def asked(
@@ -205,7 +205,12 @@ def server_of(sources: dict[str, EvidenceSource]) -> MCPServer:
             result = await to_thread.run_sync(run)
         return form(UNTRUSTED, result.source, result.left_out, result.data)
 
-    @tool(annotations=_READ_ONLY)
+    async def rows_of(source: str | None, *query: Any) -> RowsResult:
+        return await asked(
+            source, lambda one: one.rows(from_thread.check_cancelled, *query), RowsResult
+        )
+
+    @tool
     async def diagnose(
         source: Source = None,
         rules: Annotated[
@@ -219,19 +224,19 @@ def server_of(sources: dict[str, EvidenceSource]) -> MCPServer:
             source, lambda one: one.problems(rules or (), since, until), ProblemsResult
         )
 
-    @tool(annotations=_READ_ONLY)
+    @tool
     async def explain_rule(
         rule: Annotated[str, Field(description="ID of a rule, such as send-queue-timeout.")],
     ) -> ReferenceResult:
         """Explain a rule of the diagnosis: what proves it, why it happens, what it cannot tell."""
         return ReferenceResult([_with_tool_errors(lambda: rule_text(rule))])
 
-    @tool(annotations=_READ_ONLY)
+    @tool
     async def summary(source: Source = None) -> EvidenceResult:
         """Count operations, response codes, clients, servers, and findings of a source."""
         return await asked(source, EvidenceSource.summary, EvidenceResult)
 
-    @tool(annotations=_READ_ONLY)
+    @tool
     async def exchanges(
         where: Where = "",
         columns: Columns = None,
@@ -241,16 +246,10 @@ def server_of(sources: dict[str, EvidenceSource]) -> MCPServer:
         source: Source = None,
     ) -> RowsResult:
         """List requests with their responses, latency, and packet numbers."""
-        return await asked(
-            source,
-            lambda one: one.rows(
-                *("exchanges", where, columns or EXCHANGE_COLUMNS, since, until, limit),
-                from_thread.check_cancelled,
-            ),
-            RowsResult,
-        )
+        shown = columns or EXCHANGE_COLUMNS
+        return await rows_of(source, "exchanges", where, shown, since, until, limit)
 
-    @tool(annotations=_READ_ONLY)
+    @tool
     async def messages(
         where: Where = "",
         columns: Columns = None,
@@ -260,16 +259,10 @@ def server_of(sources: dict[str, EvidenceSource]) -> MCPServer:
         source: Source = None,
     ) -> RowsResult:
         """List messages as they were sent, stored, delivered, and acknowledged."""
-        return await asked(
-            source,
-            lambda one: one.rows(
-                *("messages", where, columns or MESSAGE_COLUMNS, since, until, limit),
-                from_thread.check_cancelled,
-            ),
-            RowsResult,
-        )
+        shown = columns or MESSAGE_COLUMNS
+        return await rows_of(source, "messages", where, shown, since, until, limit)
 
-    @tool(annotations=_READ_ONLY)
+    @tool
     async def trace(
         key: Annotated[
             str, Field(description="Unique key, offset message ID, or business key of a message.")
@@ -280,7 +273,7 @@ def server_of(sources: dict[str, EvidenceSource]) -> MCPServer:
         """Tell what happened to a message, in order, and what cannot be seen of it."""
         return await asked(source, lambda one: one.traces(key, where), TracesResult)
 
-    @tool(annotations=_READ_ONLY)
+    @tool
     async def report_table(
         table: Annotated[str, Field(description=f"One of: {', '.join(report_tables())}.")],
         where: Where = "",
@@ -293,7 +286,7 @@ def server_of(sources: dict[str, EvidenceSource]) -> MCPServer:
             source, lambda one: one.report(table, where, since, until), ReportTableResult
         )
 
-    @tool(annotations=_READ_ONLY)
+    @tool
     async def codes(
         query: Annotated[
             str, Field(description="Number or name, such as 310, response 17, or UNIQ_KEY.")
@@ -302,7 +295,7 @@ def server_of(sources: dict[str, EvidenceSource]) -> MCPServer:
         """Look up codes, headers, bodies, properties, and versions of the protocol."""
         return ReferenceResult(_with_tool_errors(lambda: code_entries(query)))
 
-    @tool(annotations=_READ_ONLY)
+    @tool
     async def capture_limits(source: Source = None) -> LimitsResult:
         """Tell what a source cannot show: gaps, encryption, rules that were skipped."""
         return await asked(source, EvidenceSource.limits, LimitsResult)

@@ -20,6 +20,7 @@ from dissectors.times import text_of_time
 
 from ..api.capture import Capture
 from ..api.inputs import evidence_of
+from ..api.packet_filters import packet_filters
 from ..api.read import read
 from ..api.tables import named
 from ..api.tables.table import UnknownColumnError
@@ -46,8 +47,6 @@ MESSAGE_COLUMNS: Final = (
     *("queue_offset", "client_id", "broker_name", "body", "packet"),
 )
 """default columns of messages"""
-_PACKETS: Final = ("request_packet", "response_packet", "packet")
-"""columns with numbers of packets"""
 _BODY_LIMIT: Final = 512
 """bytes of a message body that are decoded"""
 
@@ -91,43 +90,39 @@ class EvidenceSource:
 
     def rows(
         self,
+        check: Callable[[], None],
         table: str,
         where: str,
         columns: Sequence[str],
         since: str | None,
         until: str | None,
         limit: int,
-        check: Callable[[], None],
     ) -> BoundedResult:
         """Return rows of a table; `check` is called between rows, and may raise to cancel."""
         body = {"body_limit": _BODY_LIMIT} if table == named.MESSAGES and self._reads_bodies else {}
         result = getattr(self.capture, table)(
             where, since=since, until=until, limit=limit + 1, **body
-        )
+        )  # one more shows that there are more
         try:
             shown = named.table_named(table).chosen_columns(columns)
         except UnknownColumnError as error:
             raise ArgumentError(str(error)) from None
-        rows: list[dict[str, object]] = []
-        packets: dict[str, set[int]] = {}
+        found = []
         for row in result:
             check()
-            if len(rows) < limit:
-                seen = packets.setdefault(row.capture, set())
-                seen.update(column for name in _PACKETS if (column := getattr(row, name, None)))
+            found.append(row)
+        first = found[:limit]
+        has_capture = "capture" in columns or len({row.capture for row in first}) > 1
+        rows: list[dict[str, object]] = []
+        for row in first:
             values = {column.name: _value(column.type, column.get(row)) for column in shown}
-            values["capture"] = row.capture
+            if has_capture:
+                values["capture"] = row.capture
             rows.append({name: value for name, value in values.items() if value is not None})
-        more = len(rows) > limit
-        rows = rows[:limit]
-        if len(packets) == 1 and "capture" not in columns:
-            for values in rows:
-                del values["capture"]
         filters = [
-            {"capture": name, "filter": f"frame.number in {{{', '.join(map(str, sorted(seen)))}}}"}
-            for name, seen in packets.items()
-            if seen
+            {"capture": name, "filter": text} for name, text in packet_filters(first).items()
         ]
+        more = len(found) > limit
         return self._result({"rows": rows, "more": more, "filters": filters}, limit)
 
     def traces(self, key: str, where: str) -> BoundedResult:
@@ -174,7 +169,7 @@ class EvidenceSource:
     @property
     def _reads_bodies(self) -> bool:
         """A decoded log has bodies as they were written."""
-        return type(self.capture) is Capture
+        return type(self.capture) is Capture  # that of a decoded log is a subclass
 
     def _result(self, data: Any, most: int = MOST_ITEMS) -> BoundedResult:
         return bounded(self.name, data, most)
@@ -275,6 +270,7 @@ class Bounds(NamedTuple):
 
 def bounded(source: str, data: Any, most: int) -> BoundedResult:
     """Return a result cut to `most` items per list and to the limit of JSON."""
+    # The size is known only after encoding, so stricter bounds are tried until it fits.
     bounds: Bounds | None = Bounds(most)
     while bounds is not None:
         left_out: dict[str, int] = {}

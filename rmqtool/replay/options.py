@@ -33,8 +33,8 @@ from ..send import targets
 from ..ui import common_options as common
 from ..ui.common_options import ObjectFormat
 from ..ui.console import When
-from ..ui.declared import argument, as_given, declared, option
-from ..ui.option_values import one_of, size_option, usage_error
+from ..ui.declared import argument, as_given, declared, option, text_option
+from ..ui.option_values import one_of, size_option, usage_error, where_option
 from ..ui.status import CommandError, ExitStatus
 
 _TARGET, _PACE, _SELECTION, _LIVE = "Target", "Pace", "Selection", "Live capture"
@@ -107,21 +107,24 @@ class ReplayRequest:
     tls_any_name: bool = targets.TLS_ANY_NAME
     tls_cert: str | None = targets.TLS_CERT
     tls_key: str | None = targets.TLS_KEY
-    speed: Fraction | None = common.converted(
-        "Speed relative to the capture.", _PACE, "2x", targets.read_by(speed_of)
+    speed: Fraction | None = text_option(
+        "Speed relative to the capture.", _PACE, metavar="2x", read=targets.read_by(speed_of)
     )
     rate: Rate | None = targets.rate(_PACE)
     top_speed: bool = option("Send as fast as possible, ignoring captured pauses.", _PACE, False)
-    max_gap: int | None = common.converted(
-        "Shorten captured pauses to at most this time.", _PACE, "TIME", targets.read_by(duration_of)
+    max_gap: int | None = text_option(
+        "Shorten captured pauses to at most this time.",
+        _PACE,
+        metavar="TIME",
+        read=targets.read_by(duration_of),
     )
     """ns"""
     loop: int = option("Repeat the replay N times.", _PACE, 1, min=1, metavar="N")
-    duration: int | None = common.converted(
+    duration: int | None = text_option(
         "Stop after this time, such as 90s, 5min, or 1h.",
         _PACE,
-        "TIME",
-        targets.read_by(duration_of),
+        metavar="TIME",
+        read=targets.read_by(duration_of),
     )
     """ns"""
     limit: int | None = option("Stop after N messages.", _PACE, min=0, metavar="N")
@@ -139,12 +142,15 @@ class ReplayRequest:
         common.where("Replay only messages that match", "topic == Orders"),
         value=None,
         typed=str,
-        read=lambda name, text: common.where_test(name, text, exchange_fields),
+        read=lambda name, text: where_option(name, text, exchange_fields),
     )
     since: Moment | None = common.SINCE_UTC
     until: Moment | None = common.UNTIL_UTC
-    sample: Fraction | None = common.converted(
-        "Replay this share of keys, with all messages of each key.", _SELECTION, "10%", _share_of
+    sample: Fraction | None = text_option(
+        "Replay this share of keys, with all messages of each key.",
+        _SELECTION,
+        metavar="10%",
+        read=_share_of,
     )
     sample_by: SampleBy = common.choice(
         SampleBy,
@@ -168,12 +174,12 @@ class ReplayRequest:
     )
     decode_as: frozenset[int] = common.DECODE_AS
     max_ratio: int = common.MAX_RATIO
-    max_output: int | None = common.converted(
+    max_output: int | None = text_option(
         "Maximum decompressed body bytes; messages beyond it are skipped "
         "(default: 128MiB plus 64 times the captured bytes).",
         _SELECTION,
-        "SIZE",
-        size_option,
+        metavar="SIZE",
+        read=size_option,
     )
     mode: str = option(
         "Send mode; raw repeats captured requests unchanged to one broker.",
@@ -182,11 +188,11 @@ class ReplayRequest:
         metavar="|".join((*Mode, RAW)),
         read=partial(one_of, (*Mode, RAW)),
     )
-    codes: frozenset[int] | None = common.converted(
+    codes: frozenset[int] | None = text_option(
         "Request codes or names that raw mode may send (default: sends only).",
         _SENDING,
-        "310,320,...",
-        _codes_of,
+        metavar="310,320,...",
+        read=_codes_of,
     )
     in_flight: int = option(
         "Maximum sends in flight.", _SENDING, 256, min=1, max=65535, metavar="N"

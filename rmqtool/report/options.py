@@ -14,7 +14,7 @@ from dissectors.times import Moment, Zone
 
 from ..ui import common_options as options
 from ..ui.console import When
-from ..ui.declared import argument, declared, derived, option
+from ..ui.declared import argument, declared, derived, option, text_option
 from ..ui.option_values import duration_option, time_option, usage_error
 from ..ui.output import refuse_text_as_page
 from ..ui.status import CommandError, ExitStatus
@@ -251,28 +251,28 @@ class ReportRequest:
     compare: list[str] = option(
         "Compare with this baseline input; repeatable.", _WHAT, [], metavar="OTHER"
     )
-    split: Moment | None = options.converted(
+    split: Moment | None = text_option(
         "Compare the traffic before and after this time.",
         _WHAT,
-        "TIME",
-        split_option,
+        metavar="TIME",
+        read=split_option,
         needs=("zone", "compare"),
     )
-    window_us: int | None = options.converted(
+    window_us: int | None = text_option(
         "Time window, such as 500ms, 10s, or 5m (default: about 60 windows).",
         _WHAT,
-        "TIME",
-        span_option,
+        metavar="TIME",
+        read=span_option,
         names="--window",
     )
     slowest: int = option(
         "List the N slowest exchanges.", _WHAT, 20, min=1, max=100_000, metavar="N"
     )
-    slo: LatencyObjective | None = options.converted(
+    slo: LatencyObjective | None = text_option(
         "Latency objective: 50ms, or 50ms,99.9% of requests (default: 99%).",
         _WHAT,
-        "TIME[,SHARE]",
-        objective_option,
+        metavar="TIME[,SHARE]",
+        read=objective_option,
     )
     cells: str | None = option(
         "Also write counts that later reports can merge.",
@@ -346,11 +346,11 @@ class ReportRequest:
         read=_settings,
     )
     verbose: bool = option("Show Spark and Java log output.", _SPARK, False)
-    send_timeout_ms: int | None = options.converted(
+    send_timeout_ms: int | None = text_option(
         "Producers' sendMsgTimeout (default: 3s).",
         _CLIENTS,
-        "TIME",
-        _send_timeout,
+        metavar="TIME",
+        read=_send_timeout,
         names="--send-timeout",
     )
     retry_times: int | None = option(
@@ -361,18 +361,18 @@ class ReportRequest:
         _CLIENTS,
         metavar="NAME",
     )
-    latency_max_ms: tuple[int, ...] | None = options.converted(
+    latency_max_ms: tuple[int, ...] | None = text_option(
         "Values of latencyMax (default: the generation's).",
         _CLIENTS,
-        "MS,...",
-        numbers_option,
+        metavar="MS,...",
+        read=numbers_option,
         names="--latency-max",
     )
-    not_available_ms: tuple[int, ...] | None = options.converted(
+    not_available_ms: tuple[int, ...] | None = text_option(
         "Values of notAvailableDuration (default: the generation's).",
         _CLIENTS,
-        "MS,...",
-        numbers_option,
+        metavar="MS,...",
+        read=numbers_option,
         names="--not-available",
     )
     fault_strategy: bool | None = option(

@@ -23,11 +23,10 @@ from dissectors.owned_folder import OwnedFolder
 from dissectors.quantities import counted
 from dissectors.where.fields import exchange_fields, similar, suggestion
 
-from ..ui.common_options import where_test
 from ..ui.errors import print_note
 from ..ui.extras import CONNECT_LIBRARIES, REPORT_LIBRARIES, SPARK_LIBRARIES, are_installed, require
 from ..ui.figures import duration, size
-from ..ui.option_values import text_of_moment, usage_error
+from ..ui.option_values import text_of_moment, usage_error, where_option
 from ..ui.screen.progress import Far, StageLine
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
@@ -93,7 +92,7 @@ def _check_master(request: ReportRequest) -> None:
 
 def check_where(request: ReportRequest) -> None:
     """Raise CommandError for an invalid filter."""
-    where_test("--where", request.where, exchange_fields, request.zone)
+    where_option("--where", request.where, exchange_fields, request.zone)
 
 
 def _check_name(request: ReportRequest) -> None:

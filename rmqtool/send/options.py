@@ -26,7 +26,7 @@ from replay.validators import why_not_message, why_not_topic, why_not_user_prope
 from ..ui import common_options as common
 from ..ui.common_options import ObjectFormat
 from ..ui.console import When
-from ..ui.declared import argument, declared, option
+from ..ui.declared import argument, declared, option, text_option
 from ..ui.errors import print_note
 from ..ui.option_names import MESSAGE
 from ..ui.option_values import about, one_of, time_option, usage_error
@@ -132,11 +132,11 @@ class SendCommand:
     delay_level: int | None = option(
         "Delay level: 1 (1s) to 18 (2h).", _MESSAGE, min=1, max=18, metavar="1-18"
     )
-    deliver_at: int | None = common.converted(
+    deliver_at: int | None = text_option(
         "Deliver at a time or after a delay (+90s); brokers 5.0+.",
         _MESSAGE,
-        "TIME|+DURATION",
-        lambda name, text: None if text is None else delivery_of(name, text),
+        metavar="TIME|+DURATION",
+        read=lambda name, text: None if text is None else delivery_of(name, text),
     )
     """ms since the epoch"""
     order_key: str | None = option(
@@ -166,11 +166,11 @@ class SendCommand:
         metavar="N",
     )
     batch: int = option("Messages per request.", _LOAD, 1, min=1, metavar="N")
-    input: InputForm | None = common.converted(
+    input: InputForm | None = text_option(
         "Line format: a body, or a JSON object per message.",
         _LOAD,
-        "lines|jsonl",
-        partial(one_of, InputForm),
+        metavar="lines|jsonl",
+        read=partial(one_of, InputForm),
     )
     mode: SendMode = common.choice(SendMode, "Send mode.", _SENDING)
     timeout_ms: int = targets.timeout("Timeout of a send including retries.")

@@ -22,8 +22,7 @@ from replay.plan.pace import PaceError, duration_of, rate_of
 from replay.run.compare import ConditionError
 from replay.safety import WAY_OUT, Agreement, Guard, TargetRefused
 
-from ..ui.common_options import converted
-from ..ui.declared import option
+from ..ui.declared import option, text_option
 from ..ui.option_names import command_error
 from ..ui.option_values import about, usage_error
 from ..ui.screen.prompts import asked, typed
@@ -56,7 +55,7 @@ def read_by(read: Callable[[str], _Value]) -> Callable[[str, str | None], _Value
 def rate(panel: str) -> Any:
     """Return the option `--rate`, in a help panel."""
     text = "Messages per second; 100..5000/5m ramps up over 5 minutes."
-    return converted(text, panel, "500/s|100..5000/5m", read_by(rate_of))
+    return text_option(text, panel, metavar="500/s|100..5000/5m", read=read_by(rate_of))
 
 
 def timeout(text: str, panel: str = "Sending") -> Any:

@@ -36,8 +36,8 @@ Value = TypeVar("Value")
 
 
 @dataclass(slots=True)
-class OperationCount:
-    """Outcomes of the requests of one kind."""
+class Outcomes:
+    """Outcomes of exchanges."""
 
     count: int = 0
     """exchanges"""
@@ -45,10 +45,16 @@ class OperationCount:
     """answered with a failure"""
     unanswered: int = 0
     """not answered within the capture"""
-    oneway: int = 0
-    """for which no response is expected"""
     bytes: int = 0
     """of both frames"""
+
+
+@dataclass(slots=True)
+class OperationCount(Outcomes):
+    """Outcomes of the requests of one kind."""
+
+    oneway: int = 0
+    """for which no response is expected"""
     latency: Histogram = field(default_factory=Histogram)
     """microseconds of the answered ones"""
 
@@ -68,17 +74,9 @@ class ResponseCount:
 
 
 @dataclass(slots=True)
-class Peer:
+class Peer(Outcomes):
     """A client: an address with a language and a version, or a conversation."""
 
-    count: int = 0
-    """exchanges"""
-    failed: int = 0
-    """answered with a failure"""
-    unanswered: int = 0
-    """not answered within the capture"""
-    bytes: int = 0
-    """of all frames"""
     first: ExchangeRecord | None = None
     """the first exchange"""
     reversed: int = 0
@@ -178,6 +176,7 @@ class Summary:
             self._note_slow(record.latency_us, record)
 
     def _note_slow(self, latency: int, record: ExchangeRecord) -> None:
+        # The number decides between equal latencies, because records have no order.
         entry = (latency, -self.exchanges, record)
         if len(self.slowest) < SLOWEST:
             heapq.heappush(self.slowest, entry)
@@ -204,6 +203,7 @@ class Summary:
             host, language = host_of(record.client_address), record.language or ""
             client = self.clients.row(ClientKey(host, language, record.version_name or ""))
             peers.append(client)
+            # The sets of all clients together are bounded, not each of them.
             if record.conversation not in client.conversations and self._pairs < MAX_PAIRS:
                 client.conversations.add(record.conversation)
                 self._pairs += 1
@@ -214,7 +214,7 @@ class Summary:
             peer.bytes += (record.request_bytes or 0) + (record.response_bytes or 0)
             if peer.first is None:
                 peer.first = record
-            elif peer.first.client_address == record.server_address:
+            elif peer.first.client_address == record.server_address:  # brokers send requests, too
                 peer.reversed += 1
 
     def _note_times(self, record: ExchangeRecord) -> None:

@@ -93,7 +93,7 @@ def summary_json(summary: Summary, stats: DecodeStats, diagnosis: Diagnosis | No
     }
     try:
         return msgspec.json.encode(shown) + b"\n"
-    except UnicodeEncodeError:
+    except UnicodeEncodeError:  # a lone surrogate
         return msgspec.json.encode(encodable_value(shown)) + b"\n"
 
 
@@ -132,6 +132,11 @@ def _peer(row: Peer) -> dict[str, object]:
     }
 
 
+_EXAMPLE = (
+    *("capture", "request_packet", "response_packet", "request_name", "response_name", "topic"),
+    *("client_address", "server_address", "remark"),
+)
+"""columns of an example"""
 _POINTS = ("transferred", "reported")
 """fields of a replication that only message traces need"""
 
@@ -146,19 +151,7 @@ def _replication(replication: Replication) -> dict[str, object]:
 
 
 def _example(record: ExchangeRecord | None) -> dict[str, object] | None:
-    if record is None:
-        return None
-    return {
-        "capture": record.capture,
-        "request_packet": record.request_packet,
-        "response_packet": record.response_packet,
-        "request_name": record.request_name,
-        "response_name": record.response_name,
-        "topic": record.topic,
-        "client_address": record.client_address,
-        "server_address": record.server_address,
-        "remark": record.remark,
-    }
+    return None if record is None else {name: getattr(record, name) for name in _EXAMPLE}
 
 
 def _finding(info: Finding | None) -> dict[str, object] | None:

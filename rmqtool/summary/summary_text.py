@@ -10,7 +10,7 @@ from dissectors.rows.record import STATUSES
 
 from ..ui.columns import LineColumn, text_of_hidden
 from ..ui.console import UNLIMITED, Style, Terminal, one_line
-from ..ui.figures import clock, count, day, duration, size, zone_name
+from ..ui.figures import clock, count, day, duration, size, text_of_counts, zone_name
 from ..ui.screen.panels import FactLines, Labelled, panel_lines
 from ..ui.screen.tables import table_lines
 from .summary import Summary
@@ -156,8 +156,7 @@ def _traffic_lines(summary: Summary, stats: DecodeStats) -> list[str]:
     if stats.replication_conversations:
         conversations += f", {count(stats.replication_conversations)} replication"
     if undecoded:
-        protocols = sorted(stats.not_decoded.items(), key=lambda item: -item[1])
-        kinds = ", ".join(f"{one_line(name)} {count(n)}" for name, n in protocols)
+        kinds = text_of_counts(stats.not_decoded)
         conversations += f", {count(undecoded)} not decoded ({kinds})"
     statuses = ", ".join(
         f"{count(summary.statuses[status])} {status}"

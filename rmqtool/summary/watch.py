@@ -154,6 +154,7 @@ class Watch:
         }  # earlier ones had ended when it began
         self._ended = {key: last for key, last in self._ended.items() if key in latest}
         events: list[ProblemEvent] = []
+        # A problem whose subject became better known has another key, but is not a new one.
         fresh = [key for key in latest if key not in self._open]
         for key in [key for key in self._open if key not in latest]:
             ended = self._open.pop(key)
@@ -179,6 +180,7 @@ class Watch:
         known = self._open.get(key)
         is_over = problem.state is ProblemState.OVER
         if known is None:
+            # The rules find a problem that has ended again in each check, as long as its rows stay.
             if is_over and problem.last_time - self._ended.get(key, 0) <= SAME:
                 return
             events.append(ProblemEvent(ProblemChange.STARTED, now, problem, problem.state))
@@ -198,6 +200,7 @@ class Watch:
         before = known.problem
         if (before.severity, before.confidence) != (problem.severity, problem.confidence):
             return True
+        # Titles have counts, which nearly each row changes.
         grew = before.title != problem.title and before.count <= problem.count
         return grew and now - known.reported >= known.growth
 
@@ -224,6 +227,7 @@ def _carried_until(problem: Problem, window: int) -> int:
     """Return until when a problem without rows stays open without a sign."""
     if not _quiet_ends(problem):
         return problem.last_time + window
+    # As the engine judges it: a problem has ended after twice the mean time between its signs.
     several = problem.count - 1
     usual = 2 * (problem.last_time - problem.first_time) // several if several > 0 else 0
     return problem.last_time + max(OVER, min(usual, window))

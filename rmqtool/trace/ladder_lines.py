@@ -109,6 +109,7 @@ def _lanes_of(life: MessageTrace, room: int) -> _Lanes:
         kinds = [kind for kind in KINDS if any(lane.kind == kind for lane in heads)]
         numbers = {kind: sum(lane.kind == kind for lane in life.lanes) for kind in kinds}
         column = {lane: kinds.index(lane.kind) for lane in life.lanes}
+        # reversed, so that the first one of a kind stays
         first = {lane.kind: lane.name for lane in reversed(life.lanes)}
         heads = [
             Lane(kind, f"{numbers[kind]} {kind}s" if numbers[kind] > 1 else first[kind])

@@ -22,8 +22,6 @@ from dissectors.remoting.bodies.custom import decoding_with
 from dissectors.remoting.bodies.messages import PREVIEW_LIMIT
 from dissectors.rows.tables import encodable_value
 from dissectors.times import Moment
-from dissectors.where.conditions import Test
-from dissectors.where.filter import WhereError, compile_where
 from dissectors.where.message_fields import message_fields
 
 from ..api.lives import add_stores, searched
@@ -32,6 +30,7 @@ from ..ui.console import UNLIMITED, Terminal, terminal_of
 from ..ui.errors import print_note, said
 from ..ui.json_array import rows_output
 from ..ui.json_text import visible_json
+from ..ui.option_values import where_option
 from ..ui.output import refuse_existing, refuse_inputs
 from ..ui.screen.progress import Progress
 from ..ui.status import CommandError, ExitStatus
@@ -45,14 +44,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 def run_trace(request: TraceRequest) -> ExitStatus:
     """Read, search, write; return the status."""
     inputs, key = _inputs_and_key(request)
-    test: Test | None = None
-    if request.where.strip():
-        try:
-            test = compile_where(request.where, message_fields(), request.zone)
-        except WhereError as error:
-            raise CommandError(
-                f"--where: {error.reason}", error.pointed(), ExitStatus.USAGE
-            ) from None
+    test = where_option("--where", request.where, message_fields, request.zone)
     refuse_inputs(request.output, inputs)
     refuse_existing(request.output, request.force)
     search = MessageSearch(key, test)
@@ -102,17 +94,14 @@ def _read(
     request: TraceRequest, inputs: Sequence[str], search: MessageSearch
 ) -> list[DecodeStats | Manifest]:
     """Read all inputs once; return their statistics."""
-    captures = [name for name in inputs if not _is_log(name)]
+    logs = [name for name in inputs if name != "-" and is_decoded_log(Path(name))]
+    captures = [name for name in inputs if name not in logs]
     read: list[DecodeStats | Manifest] = [
-        _read_log(name, search, request.since, request.until) for name in inputs if _is_log(name)
+        _read_log(name, search, request.since, request.until) for name in logs
     ]
     if captures:
         read.append(_read_captures(request, captures, search).stats)
     return read
-
-
-def _is_log(name: str) -> bool:
-    return name != "-" and Path(name).is_dir() and is_decoded_log(Path(name))
 
 
 def _read_log(
@@ -134,7 +123,7 @@ def _read_log(
             )
         search_log(log, search, since, until)
     except InputError as error:
-        raise CommandError(str(error), getattr(error, "hint", "")) from None
+        raise CommandError(error.message, error.hint) from None
     return log.manifest
 
 
@@ -164,7 +153,7 @@ def _read_captures(request: TraceRequest, names: Sequence[str], search: MessageS
     finally:
         progress.clear()
     nothing = nothing_decoded(decode.stats)
-    if nothing is not None and not rows:
+    if nothing is not None and not rows:  # a better reason than that no message matches
         raise nothing
     return decode
 

@@ -1,11 +1,9 @@
 """Rows as aligned lines: selects columns, widths, and cuts.
 
-Rules: a column has a rank; on a narrow terminal the columns of the lowest ranks stay, at a readable
-width, and the remaining cells go to those that need them. The first rows determine the widths, so
-lines can be shown while the input is still being read. A wrapping text (a remark) is in the line if
-all of it fits, otherwise in lines below its row. Without a terminal an oversized cell shifts the
-rest of its line. Unreadably long texts, such as a topic of a megabyte, are cut everywhere, with a
-count of the rest. Of the first rows only the cells are kept, never the rows themselves.
+Rules: on a narrow terminal the columns of the lowest ranks stay, at a readable width, and the
+remaining cells go to those that need them. The first rows determine the widths. A wrapping text (a
+remark) is in the line if all of it fits, otherwise in lines below its row. Without a terminal an
+oversized cell shifts the rest of its line.
 """
 
 from __future__ import annotations
@@ -128,8 +126,8 @@ class LineTable(Generic[Row]):
     def lines_of(self, rows: Sequence[Row]) -> list[str]:
         """Return the lines that are ready, the header first; rows may wait for the sample."""
         if self._layout is not None:
-            return self._lines(rows)
-        self._waiting += map(self._cells_of, rows)
+            return self._lines_with(rows, self._layout, self._wrapping, self._section)
+        self._waiting += map(self._cells_of, rows)  # cells only: rows may hold much memory
         return self.rest() if len(self._waiting) >= self._sample else []
 
     def rest(self) -> list[str]:
@@ -143,7 +141,7 @@ class LineTable(Generic[Row]):
         layout = [(by_title[column.title], width) for column, width in self._layout]
         wrapping = [by_title[column.title] for column in self._wrapping]
         section = None if self._section is None else _section_of
-        return [self._head(), *self._lines_with(rows, layout, wrapping, section)]
+        return [self._head(self._layout), *self._lines_with(rows, layout, wrapping, section)]
 
     def settled(self, rows: Sequence[Row]) -> list[tuple[LineColumn[Row], int]]:
         """Return the columns that fit for these rows, with their widths."""
@@ -171,9 +169,6 @@ class LineTable(Generic[Row]):
             laid.append(row)
         return Laid(columns, laid, len(self._gap))
 
-    def _lines(self, rows: Sequence[Row]) -> list[str]:
-        return self._lines_with(rows, self._layout or [], self._wrapping, self._section)
-
     def _cells_of(self, row: Row) -> _Cells:
         """Return the cells of a row."""
         section = self._section(row) if self._section is not None else ""
@@ -182,8 +177,7 @@ class LineTable(Generic[Row]):
         styles = [c.style(row) if coloured and c.style else "" for c in self._columns]
         return _Cells(section, texts, styles)
 
-    def _head(self) -> str:
-        layout = self._layout or []
+    def _head(self, layout: Sequence[tuple[LineColumn[Row], int]]) -> str:
         texts = [padded(cut(c.title, width), width, c.right) for c, width in layout]
         line = self._gap.join(texts).rstrip()
         return styled(line, Style.BOLD) if self._terminal.colour else line
@@ -194,7 +188,7 @@ class LineTable(Generic[Row]):
             widest = max((cells(row_cells.texts[place]) for row_cells in rows), default=0)
             wanted[column.title] = max(len(column.title) if widest else 0, widest)
         shown = [column for column in self._columns if wanted[column.title] > 0]
-        if self._terminal.width >= UNLIMITED:
+        if self._terminal.width >= UNLIMITED:  # nothing is left out or below
             return [(c, max(c.least, min(c.most, wanted[c.title]))) for c in shown]
         live = self._sample <= 1
         width, gap = self._terminal.width, len(self._gap)
@@ -278,7 +272,7 @@ def _section_of(cells_of_row: _Cells) -> str:
 
 
 def _readable(text: str, most: int) -> str:
-    """Return a cell cut to a readable length."""
+    """Return a cell cut to a readable length: a captured topic may have a megabyte."""
     return shortened(text, max(MOST_SHOWN, most))
 
 

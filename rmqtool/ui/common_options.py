@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dissectors.tcp.decompression import MOST_TIMES
-from dissectors.times import UTC_ZONE, Zone
+from dissectors.times import UTC_ZONE
 
 from .console import When
-from .declared import argument, option
+from .declared import argument, option, text_option
 from .option_values import names_in, one_of, ports_of, size_option, time_option, zone_option
-from .status import CommandError, ExitStatus
+from .status import CommandError
 
 if TYPE_CHECKING:
     from dissectors.broker_store.evidence import StoreEvidence
     from dissectors.remoting.bodies.custom import NamedDecoder
-    from dissectors.where.conditions import Test
-    from dissectors.where.fields import FieldSet
 
 _VIEW, _SELECT, _OUTPUT, _READ = "View", "Filters", "Output", "Input"
 
@@ -75,11 +73,6 @@ def choice(
         read=partial(one_of, kind),
         **more,
     )
-
-
-def converted(text: str, panel: str, metavar: str, read: Callable[..., Any], **more: Any) -> Any:
-    """Declare an option whose text `read(name, text)` converts; None if it is not given."""
-    return option(text, panel, metavar=metavar, typed=str | None, read=read, **more)
 
 
 def _ports(_option: str, texts: list[str] | None) -> frozenset[int]:
@@ -146,30 +139,21 @@ def where(rows: str = "Show only rows that match", example: str = "latency > 50m
 WHERE = where()
 
 
-def where_test(
-    option: str, text: str, fields: Callable[[], FieldSet], zone: Zone = UTC_ZONE
-) -> Test | None:
-    """Return the filter of an option, None for an empty text; raise CommandError if invalid."""
-    if not text.strip():
-        return None
-    from dissectors.where.filter import WhereError, compile_where
-
-    try:
-        return compile_where(text, fields(), zone)
-    except WhereError as error:
-        raise CommandError(f"{option}: {error.reason}", error.pointed(), ExitStatus.USAGE) from None
-
-
 def _since(default_zone: str, needs: tuple[str, ...]) -> Any:
-    text = (
+    return text_option(
         "Start at this time: 2026-11-20T10:00:00, or 10:00 on the first day "
-        f"(default zone: {default_zone})."
+        f"(default zone: {default_zone}).",
+        _SELECT,
+        metavar="TIME",
+        read=time_option,
+        needs=needs,
     )
-    return converted(text, _SELECT, "TIME", time_option, needs=needs)
 
 
 def _until(needs: tuple[str, ...]) -> Any:
-    return converted("Stop before this time.", _SELECT, "TIME", time_option, needs=needs)
+    return text_option(
+        "Stop before this time.", _SELECT, metavar="TIME", read=time_option, needs=needs
+    )
 
 
 SINCE, UNTIL = _since("--tz", ("zone",)), _until(("zone",))
@@ -180,30 +164,34 @@ SINCE_UTC, UNTIL_UTC = _since("UTC", ()), _until(())
 
 def columns(example: str = "time,latency,topic") -> Any:
     """Declare `--columns`."""
-    text = f"Show these columns, in this order, such as {example}."
-    return converted(text, _OUTPUT, "NAMES", lambda _option, text: names_in(text), value=())
+    return text_option(
+        f"Show these columns, in this order, such as {example}.",
+        _OUTPUT,
+        metavar="NAMES",
+        value=(),
+        read=lambda _option, text: names_in(text),
+    )
 
 
 COLUMNS = columns()
-TIME_ZONE = option(
+TIME_ZONE = text_option(
     "Time zone for displayed and entered times; files use UTC.",
     _OUTPUT,
     "UTC",
     names="--tz",
     metavar="local|UTC|NAME",
     value=UTC_ZONE,
-    typed=str,
     read=lambda _option, name: zone_option(name),
 )
 LIMIT = option("Stop after N rows.", _SELECT, min=0, metavar="N")
 OUTPUT = option("Output file.", _OUTPUT, "-", metavar="FILE|-")
 FORCE = option("Overwrite existing output.", _OUTPUT, False)
 """of all commands that write files"""
-MAX_OUTPUT = converted(
+MAX_OUTPUT = text_option(
     "Maximum decompressed body bytes (default: 128MiB plus 64 times the captured bytes).",
     _OUTPUT,
-    "SIZE",
-    size_option,
+    metavar="SIZE",
+    read=size_option,
 )
 PLUGINS = option(
     "Decode bodies with a plug-in, which executes code; repeatable.",
@@ -233,8 +221,12 @@ DECODE_AS = option(
     typed=list[str] | None,
     read=_ports,
 )
-TLS_KEYLOG = converted(
-    "Decrypt TLS with this key log (default: $SSLKEYLOGFILE).", _READ, "FILE", _key_log, value=""
+TLS_KEYLOG = text_option(
+    "Decrypt TLS with this key log (default: $SSLKEYLOGFILE).",
+    _READ,
+    metavar="FILE",
+    value="",
+    read=_key_log,
 )
 MAX_RATIO = option(
     "Stop decompressing above this ratio (checked after 128 MiB).",

@@ -59,6 +59,7 @@ def terminal_of(
     """
     is_terminal = stream.isatty()
     width = UNLIMITED
+    # COLUMNS asks for lines of this width also in a pipe
     if is_terminal or environment.get("COLUMNS", "").isdecimal():
         width = max(_NARROWEST, shutil.get_terminal_size().columns)
     if environment.get("NO_COLOR"):
@@ -115,6 +116,7 @@ def cut(text: str, width: int, keep_end: bool = False) -> str:
     if _pattern(KNOWN_CELLS).fullmatch(text):
         used = 0
         for index, char in enumerate(reversed(text) if keep_end else text):
+            # of these characters, all from the first kana on are wide
             used += 2 if char >= _FIRST_WIDE else 1
             if used > kept:
                 return "…" + text[len(text) - index :] if keep_end else text[:index] + "…"
@@ -137,6 +139,7 @@ def wrapped(text: str, width: int, most: int) -> list[str]:
     rest = text.strip()
     while rest and len(lines) < most - 1 and cells(rest) > width:
         part = cut(rest, width).removesuffix("…")
+        # a blank in the first half would leave a very short line
         at = len(part) if rest[len(part)] == " " else part.rfind(" ")
         part = part[:at] if at > width // 2 else part
         lines.append(part.rstrip())

@@ -92,6 +92,19 @@ def option(
     return Declared(typer.Option, settings, spelled, default, value, typed, read, needs)
 
 
+def text_option(
+    text: str,
+    panel: str | None = None,
+    default: str | list[str] | None = None,
+    *,
+    read: Callable[..., Any],
+    **others: Any,
+) -> Any:
+    """Declare an option whose texts `read` converts; `others` as for `option`."""
+    typed = str if isinstance(default, str) else str | None if default is None else list[str]
+    return option(text, panel, default, typed=typed, read=read, **others)
+
+
 def argument(
     metavar: str, text: str, default: Any = (), *, required: bool = False, typed: Any = None
 ) -> Any:
@@ -199,7 +212,7 @@ def _read(
     values: dict[str, Any] = {}
 
     def value_of(name: str) -> Any:
-        if name not in known:
+        if name not in known:  # an option that this command does not have
             return getattr(request(), name)
         if name not in values:
             declaration = known[name]
@@ -220,6 +233,7 @@ def _read(
 
 def _type_of(request: type[Any], name: str) -> Any:
     """Return the type of one field; types of others may need modules that help must not load."""
+    # `get_type_hints` resolves all annotations of what it gets, so it gets only this one.
     for owner in request.__mro__:
         text = get_annotations(owner).get(name)
         if text is not None:

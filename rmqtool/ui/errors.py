@@ -32,20 +32,6 @@ _IN_FRAMES: Final = (ExitStatus.FAILURE, ExitStatus.USAGE)
 """statuses of errors, unlike true conditions and Ctrl-C"""
 
 
-class _Screen:
-    """How errors look on a terminal."""
-
-    lines_of: Callable[[Sequence[str]], list[str]] = staticmethod(lambda _: [])
-
-
-def draw_errors_with(lines_of: Callable[[Sequence[str]], list[str]]) -> None:
-    """Draw errors on a terminal with `lines_of`.
-
-    Without lines from it, they are plain text.
-    """
-    _Screen.lines_of = staticmethod(lines_of)
-
-
 def guarded(command: Callable[[], ExitStatus]) -> ExitStatus:
     """Run `command`; return its status, or report an error and return that status."""
     try:
@@ -73,19 +59,29 @@ def guarded(command: Callable[[], ExitStatus]) -> ExitStatus:
 def said(message: str, hint: str = "", status: ExitStatus = ExitStatus.FAILURE) -> ExitStatus:
     """Print an error on standard error; return the status.
 
-    On a terminal it is drawn with the function of `draw_errors_with`; elsewhere as plain lines.
-    Further lines are indented, because a broker's text must not look like a line of rmqtool.
+    On a terminal it is in a frame; elsewhere as plain lines. Further lines are indented, because a
+    broker's text must not look like a line of rmqtool.
     """
     first, *more = f"{message}\n{hint}".split("\n")
     rest = [line if line.startswith("  ") else f"  {line}" for line in more if line]
     lines = list(map(printable, [f"rmqtool: {first}", *rest]))
     try:
         if status in _IN_FRAMES and sys.stderr.isatty():
-            lines = _Screen.lines_of([printable(first), *lines[1:]]) or lines
+            lines = _framed([printable(first), *lines[1:]]) or lines
         print("\n".join(lines), file=sys.stderr)
     except OSError:
         return status
     return status
+
+
+def _framed(lines: Sequence[str]) -> list[str]:
+    """Return lines in a frame, or none if they cannot be drawn."""
+    try:
+        from .screen.panels import error_lines
+
+        return error_lines(lines, sys.stderr)
+    except Exception:  # report the error even in a broken installation
+        return []
 
 
 def print_note(text: str) -> None:
@@ -148,7 +144,7 @@ def silence_stdout() -> None:
 
 def _status_of(error: Exception) -> ExitStatus:
     """Return the status of an expected error; an output that exists is a wrong command line."""
-    names = {cls.__name__ for cls in type(error).__mro__}
+    names = {cls.__name__ for cls in type(error).__mro__}  # its module loads slowly
     return ExitStatus.USAGE if "FolderRefused" in names else ExitStatus.FAILURE
 
 

@@ -36,7 +36,7 @@ def size(count: int | None) -> str:
     value = float(count)
     for unit in ("kB", "MB", "GB"):
         value /= 1000
-        if value < 999.5:
+        if value < 999.5:  # more would be rounded to 1000
             return f"{three_digits(value)} {unit}"
     return f"{three_digits(value / 1000)} TB"
 

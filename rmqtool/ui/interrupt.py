@@ -1,14 +1,8 @@
 """Signals that end a run, once, however many arrive.
 
-Rules: `timeout`, service managers, and terminals send a signal twice within milliseconds; these
-count as one. While a run ends on a signal, further ones wait. The first Ctrl-C of a live run only
-ends reading: the run finishes as if the captures had ended there, pending requests are written as
-unanswered, the summary is shown, files are completed. The second ends the program. Work with
-uninterruptible waits runs in a separate thread, which the main thread waits for. Python's importer
-is never interrupted: its locks would stay taken and block later imports for ever, and exceptions in
-its callbacks are lost. Neither is asyncio's own code: a half-created transport cannot be closed.
-Only its wait for events is interrupted. Rows of a JSON array are written whole, so that it can be
-closed.
+Rules: while a run ends on a signal, further ones wait. The first Ctrl-C of a live run only ends
+reading: the run finishes as if the captures had ended there. The second ends the program. Code that
+cannot be interrupted delays a signal. Work with uninterruptible waits runs in a separate thread.
 """
 
 from __future__ import annotations
@@ -25,6 +19,7 @@ from typing import Final, Generic, TypeVar
 from .status import Terminated
 
 Value = TypeVar("Value")
+# `timeout`, service managers, and terminals send a signal twice within milliseconds.
 _TOGETHER_SECONDS: Final = 0.25
 """seconds within which repeated signals count as one"""
 _ENDING_SECONDS: Final = 10.0
@@ -34,8 +29,11 @@ _LIBRARY: Final = os.path.dirname(os.__file__) + os.sep
 _INSTALLED: Final = "-packages" + os.sep
 """part of the file names of installed packages, which may be in the same folder"""
 _DELICATE: Final = (
+    # The locks of the importer would stay taken, and exceptions in its callbacks are lost.
     "<frozen importlib",
+    # A half-created transport cannot be closed. The wait for events is in another module.
     _LIBRARY + "asyncio" + os.sep,
+    # Rows are written whole, so that the array can be closed.
     os.path.join(os.path.dirname(__file__), "json_array.py"),
 )
 """path prefixes of code that is not interrupted"""

@@ -1,9 +1,8 @@
 """Rows of JSON as one array, written while rows still arrive.
 
-Rules: `[` stands before the first row and `]` behind the last one, of no rows at all `[]`; rows are
-on lines of their own. A run that ends early (Ctrl-C, an error) closes the array, unless it ends
-inside a row because nobody reads. No signal ends a run inside a row: `interrupt` waits for this
-module.
+Rules: rows are on lines of their own. A run that ends early (Ctrl-C, an error) closes the array,
+unless it ends inside a row because nobody reads. No signal ends a run inside a row: `interrupt`
+waits for this module.
 """
 
 from __future__ import annotations

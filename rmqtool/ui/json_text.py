@@ -22,6 +22,7 @@ def json_line(value: object) -> bytes:
 
 def visible_json(data: bytes) -> bytes:
     """Return the same JSON with what does not print as ``\\u`` escapes; line ends stay."""
+    # JSON escapes the other control characters of ASCII
     if data.isascii() and b"\x7f" not in data:
         return data
     text = data.decode("utf-8", "replace")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dissectors.foreign import natural_of
 from dissectors.quantities import duration_ns, size_bytes
@@ -15,6 +15,10 @@ from dissectors.times import UTC_ZONE, Moment, Zone, moment_of, text_of_time, zo
 from .errors import reason_of
 from .figures import show_times_in
 from .status import CommandError, ExitStatus
+
+if TYPE_CHECKING:
+    from dissectors.where.conditions import Test
+    from dissectors.where.fields import FieldSet
 
 _PORT = re.compile(r"(?:tcp\.(?:src|dst)?port\s*==?\s*)?(\d{1,5})(?:\s*,\s*rocketmq)?", re.ASCII)
 
@@ -52,6 +56,7 @@ def ports_of(texts: Sequence[str]) -> frozenset[int]:
     """Return the ports of --decode-as: ``9999``, ``8080,8081`` or ``tcp.port==9999``."""
     ports = set()
     for text in texts:
+        # `8080,rocketmq` as in tshark is one port, `8080,8081` are two
         whole = _PORT.fullmatch(text.strip())
         for part in [text] if whole else text.split(","):
             match = _PORT.fullmatch(part.strip())
@@ -90,6 +95,21 @@ def time_option(option: str, text: str | None, zone: Zone = UTC_ZONE) -> Moment 
             f" ({zone.name} without an offset)",
         )
     return moment
+
+
+def where_option(
+    option: str, text: str, fields: Callable[[], FieldSet], zone: Zone = UTC_ZONE
+) -> Test | None:
+    """Return the test of a filter, or None without one; times without an offset are in `zone`."""
+    if not text.strip():
+        return None
+    from dissectors.where.filter import WhereError, compile_where
+
+    try:
+        return compile_where(text, fields(), zone)
+    except WhereError as error:
+        reason = f"{option}: {error.reason}"
+        raise CommandError(reason, error.pointed(), ExitStatus.USAGE) from None
 
 
 def size_option(option: str, text: str | None) -> int | None:

@@ -1,8 +1,7 @@
 """The output of a result: standard output, or a file that is renamed when complete.
 
-Rules: a file that exists is replaced only with `--force`. A file is written beside its name and
-renamed at the end, so a stopped run leaves the former file as it was; it has the mode of that one.
-A pipe, a device and a file that somebody follows are written directly. An input is never
+Rules: a file that exists is replaced only with `--force`, at the end, so a stopped run leaves it as
+it was. A pipe, a device and a file that somebody follows are written directly. An input is never
 overwritten, by whatever name it is given.
 """
 
@@ -57,7 +56,8 @@ class Output:
         self._temporary: Path | None = None
         self._force = force
         self._mode = PRIVATE if private else PUBLIC
-        self._stream = self._open(direct)
+        self.stream = self._open(direct)
+        """the open file, for writers that need a file object"""
 
     def _open(self, direct: bool) -> BinaryIO:
         if self.path is None:
@@ -85,47 +85,42 @@ class Output:
         """Whether writes reach their destination at once."""
         return self._temporary is None
 
-    @property
-    def stream(self) -> BinaryIO:
-        """The open file, for writers that need a file object."""
-        return self._stream
-
     def write(self, data: bytes) -> None:
         """Write all of `data`."""
         self.written += len(data)
         with naming(self.name):
-            written = self._stream.write(data)
+            written = self.stream.write(data)
             while written < len(data):  # a signal interrupted a write to a full pipe
-                written += self._stream.write(data[written:])
+                written += self.stream.write(data[written:])
 
     def write_pieces(self, pieces: Sequence[bytes | memoryview]) -> None:
         """Write several buffers without joining them."""
         try:
-            number = self._stream.fileno()
+            number = self.stream.fileno()
         except (OSError, ValueError):  # not a file of the system
             self.write(b"".join(pieces))
             return
         with naming(self.name):
-            self._stream.flush()
+            self.stream.flush()
             for first in range(0, len(pieces), _PIECES):
                 some = pieces[first : first + _PIECES]
                 written = os.writev(number, some)
                 self.written += written
                 if written < sum(map(len, some)):  # a signal interrupted it
                     self.write(b"".join(some)[written:])
-                    self._stream.flush()
+                    self.stream.flush()
 
     def flush(self) -> None:
         """Flush, so that readers see all writes."""
-        self._stream.flush()
+        self.stream.flush()
 
     def finish(self) -> None:
         """Complete the file and rename it to its final name."""
         if self.path is None:
-            self._stream.flush()
+            self.stream.flush()
             return
         with naming(self.name):
-            self._stream.close()
+            self.stream.close()
             if self._temporary is not None:
                 refuse_existing(self.name, self._force)  # created in the meantime
                 self._temporary.replace(self.path)
@@ -136,7 +131,7 @@ class Output:
         if self.path is None:
             return
         with contextlib.suppress(OSError):  # flushing also fails after a failed write
-            self._stream.close()
+            self.stream.close()
         if self._temporary is not None:
             remove(self._temporary)
 

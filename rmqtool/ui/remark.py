@@ -12,6 +12,7 @@ from .console import one_line
 LONGEST = 2_000
 """Characters of a remark that are read; a captured remark may have millions."""
 _BLANKS = re.compile(" {2,}")
+# Repetitions are bounded: a hostile remark must not take quadratic time.
 _NAMES = r"(?:[\w$]{1,200}\.){1,20}[\w$]{1,200}"
 _BOILERPLATE: tuple[tuple[re.Pattern[str], str], ...] = (
     # exception class and position in Java

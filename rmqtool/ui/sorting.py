@@ -43,7 +43,7 @@ class SortedRows(Generic[Row]):
 
     def _key(self, row: Row) -> tuple[bool, Key]:
         key = self._key_of(row)
-        return key is None, key or 0
+        return key is None, key or 0  # None cannot be compared
 
     def add(self, rows: Sequence[Row]) -> None:
         """Add rows."""

@@ -30,6 +30,7 @@ class KnownConnections:
                 connection.conversation, (connection.client_address, connection.server_address)
             )
         if len(ends) > MOST_CONNECTIONS:
+            # Half of them at once, so that not each further row copies the list.
             for number in list(ends)[: MOST_CONNECTIONS // 2]:
                 del ends[number]
 

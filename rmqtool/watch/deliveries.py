@@ -1,8 +1,7 @@
 """Deliver events to webhooks and syslog without delaying the capture.
 
-Rules: a thread delivers from a bounded queue. Failed deliveries are retried with growing pauses,
-then dropped; a full queue drops its oldest events. Both are counted. Only the host that the user
-named is contacted: redirects are failures, no proxy is used.
+Rules: a thread delivers from a bounded queue, which drops its oldest events. Failed deliveries are
+retried, then dropped and counted. Only the host that the user named is contacted.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from analytics.diagnosis.problem import ProblemSeverity
 from dissectors.rows.tables import encodable_value
 
 from ..version import VERSION
@@ -60,6 +58,7 @@ class Target(NamedTuple):
             port = parts.port
         except ValueError:
             return None
+        # A line end in the URL would end the line of the request.
         if parts.scheme not in ("http", "https") or not parts.hostname or not url.isprintable():
             return None
         headers = {}
@@ -140,7 +139,7 @@ class Courier:
             if number:
                 self.retries += 1
                 with self._changed:
-                    if not self._stopping:
+                    if not self._stopping:  # at the end there is no time for pauses
                         self._changed.wait_for(
                             lambda: self._stopping, self._pause * 2 ** (number - 1)
                         )
@@ -162,6 +161,7 @@ def webhook(url: str, pause: float = FIRST_PAUSE) -> Courier:
     headers = {"Content-Type": "application/json", "User-Agent": f"rmqtool/{VERSION}"}
 
     def post(event: WatchEvent) -> None:
+        # http.client follows no redirects and knows no proxies.
         connect = http.client.HTTPSConnection if target.is_tls else http.client.HTTPConnection
         connection = connect(target.host, target.port, timeout=TIMEOUT)
         try:
@@ -175,13 +175,6 @@ def webhook(url: str, pause: float = FIRST_PAUSE) -> Courier:
             raise OSError(f"HTTP status {response.status}")
 
     return Courier("webhook", post, pause)
-
-
-_PRIORITIES: Final = {
-    ProblemSeverity.ERROR: "error",
-    ProblemSeverity.WARNING: "warning",
-    ProblemSeverity.INFO: "info",
-}
 
 
 class _Syslog(logging.handlers.SysLogHandler):
@@ -201,11 +194,12 @@ def syslog(address: str | tuple[str, int]) -> Courier:
     handlers: list[_Syslog] = []
 
     def send(event: WatchEvent) -> None:
-        if not handlers:
+        if not handlers:  # here, so that a missing socket is a failed delivery, to be retried
             handlers.append(_Syslog(address, logging.handlers.SysLogHandler.LOG_DAEMON))
         for line in event.lines:
             text = f"rmqtool[{os.getpid()}]: {line[:MOST_SYSLOG]}"
-            level = _PRIORITIES[event.severity]
-            handlers[0].emit(logging.makeLogRecord({"msg": text, "levelname": level}))
+            # severities are named like the levels of syslog
+            record = logging.makeLogRecord({"msg": text, "levelname": str(event.severity)})
+            handlers[0].emit(record)
 
     return Courier("syslog", send)

@@ -23,6 +23,8 @@ from dissectors.live.privileges import keep_only
 
 from .local_ends import LocalEnd, LocalEnds
 
+# Both are needed to list /proc/PID/fd of other users: the first because of the mode of the folder,
+# the second because the kernel asks who may trace the process.
 CAP_DAC_READ_SEARCH: Final = 2
 CAP_SYS_PTRACE: Final = 19
 PATIENCE: Final = 3.0
@@ -89,8 +91,9 @@ def _serve(to_child: tuple[int, int], from_child: tuple[int, int]) -> None:
     try:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)  # it ends with the pipe
-        os.close(to_child[1])
+        os.close(to_child[1])  # otherwise its pipe never ends
         os.close(from_child[0])
+        # Who reads the output of the parent would also wait for the end of this process.
         devnull = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(devnull, standard)

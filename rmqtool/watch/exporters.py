@@ -44,16 +44,6 @@ def prometheus_name(metric: MetricDefinition) -> str:
     return metric.name.replace(".", "_") + (f"_{unit}" if unit else "")
 
 
-def prometheus_names(metric: MetricDefinition) -> list[str]:
-    """Return the names of all samples of a metric."""
-    name = prometheus_name(metric)
-    if metric.kind is MetricKind.COUNTER:
-        return [f"{name}_total"]
-    if metric.kind is MetricKind.HISTOGRAM:
-        return [f"{name}_{part}" for part in ("bucket", "count", "sum")]
-    return [name]
-
-
 class _Collector:
     """Converts families to those of `prometheus_client`."""
 
@@ -87,6 +77,7 @@ class _Collector:
 
 
 def _cumulated(distribution: Distribution) -> list[tuple[str, float]]:
+    # Prometheus counts all values up to a bound. A copy, because the watch counts on meanwhile.
     total, buckets = 0, []
     for bound, number in zip((*map(str, BOUNDS), "+Inf"), list(distribution.buckets), strict=True):
         total += number
@@ -182,14 +173,15 @@ class OtlpPusher:
         require("--otlp", EXTRA, "opentelemetry", "requests")
         try:
             from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-        except ImportError:
+        except ImportError:  # `opentelemetry` is a namespace of several packages
             require("--otlp", EXTRA, "opentelemetry.exporter.otlp.proto.http")
             raise
         import requests
 
         session = requests.Session()
         session.max_redirects = 0
-        session.trust_env = False
+        session.trust_env = False  # no proxies, and no passwords of .netrc
+        # Failed pushes are counted; the library would also print each.
         logs = logging.getLogger("opentelemetry")
         logs.addHandler(logging.NullHandler())
         logs.propagate = False
@@ -249,7 +241,7 @@ def metrics_data(families: Iterable[Family], begin: int, now: int) -> MetricsDat
             pairs = zip(metric.attributes, values, strict=True)
             attributes = {name: value for name, value in pairs if value}
             if isinstance(point, Distribution):
-                buckets = list(point.buckets)
+                buckets = list(point.buckets)  # the watch counts on meanwhile
                 points.append(
                     export.HistogramDataPoint(
                         attributes, begin, now, sum(buckets), point.sum, buckets, BOUNDS, 0, 0

@@ -1,9 +1,7 @@
 """Packet sources: interfaces, or a capture that another program writes.
 
-Rules: `Decode` reads a feed as one capture until its clock jumps. Then the capture ends, and the
-feed is read again as a new one, so pending requests are not judged by the new clock. An interface
-that goes down or disappears is reported and awaited; the others continue. All packets are passed to
-`keep` before they are decoded.
+Rules: `Decode` reads a feed as one capture until its clock jumps, then again as a new one. An
+interface that goes down is reported and awaited. `keep` gets all packets before they are decoded.
 """
 
 from __future__ import annotations
@@ -72,12 +70,13 @@ class PacketFeed(ABC):
         held, self._held = self._held, []
         has_head = False
         for batch in chain([held], stream):
-            if self.linktype is None:
+            if self.linktype is None:  # nothing has come that a head could describe
                 yield b""
                 continue
             if not has_head:
                 has_head = True
                 yield self._counted(self._head(self.linktype))
+            # The capture ends at a jump, so that pending requests are not judged by the new clock.
             at = self._jump_in(batch) if batch else None
             if at is not None:
                 self._held = batch[at:]
@@ -133,6 +132,7 @@ class PacketFeed(ABC):
     def _jump_in(self, packets: list[RingPacket]) -> int | None:
         """Return the index of the first packet after a clock jump, or None."""
         last = self.last_ts or packets[0].ts
+        # Nearly always the earliest packet shows that there is none, without a look at each.
         if min(packets, key=_ts_of).ts >= max(last, max(packets, key=_ts_of).ts) - JUMP:
             return None
         for at, packet in enumerate(packets):
@@ -186,7 +186,7 @@ class LiveFeed(PacketFeed):
         self._interfaces = [_Interface(capture) for capture in captures]
         self._notice = notice
         self._end = None if duration is None else time.monotonic() + duration
-        self._offset = _clock_offset()
+        self._offset = clock_offset()
         self._ahead = 0
         self._ahead_since = 0.0
         self._retry = 0.0
@@ -242,7 +242,7 @@ class LiveFeed(PacketFeed):
             return []
         self._poll.poll(WAIT * 1000)
         packets = [packet for interface in working for packet in self._receive(interface, 0)]
-        packets.sort(key=_ts_of)
+        packets.sort(key=_ts_of)  # stable: packets of one interface stay in their order
         return packets
 
     def _receive(self, interface: _Interface, wait: float) -> list[RingPacket]:
@@ -272,6 +272,7 @@ class LiveFeed(PacketFeed):
     def _jump_in(self, packets: list[RingPacket]) -> int | None:
         self._compare_clocks()
         if self._ahead and self.last_ts:
+            # Half of the jump tells packets behind it from earlier ones that were still buffered.
             for at, packet in enumerate(packets):
                 if packet.ts > self.last_ts + self._ahead // 2:
                     self.jumped, self._ahead = self._ahead, 0
@@ -287,14 +288,15 @@ class LiveFeed(PacketFeed):
 
     def _compare_clocks(self) -> None:
         """Detect that the clock was set ahead; packets show a clock that was set back."""
-        offset = _clock_offset()
+        offset = clock_offset()
         if abs(offset - self._offset) > JUMP:
             self._ahead = max(self._ahead + offset - self._offset, 0)
             self._ahead_since = time.monotonic()
             self._offset = offset
 
 
-def _clock_offset() -> int:
+def clock_offset() -> int:
+    """Return by how many ns the clock is ahead of the steady one; setting it changes that."""
     return time.time_ns() - time.monotonic_ns()
 
 
@@ -303,7 +305,7 @@ def _is_up(interface: str) -> bool:
         state = Path("/sys/class/net", interface, "operstate").read_text()
     except (OSError, ValueError):
         return False
-    return state.strip() != "down"
+    return state.strip() != "down"  # `lo` and tunnels are always `unknown`
 
 
 class StoredFeed(PacketFeed):
@@ -315,8 +317,6 @@ class StoredFeed(PacketFeed):
         if name != STDIN and not os.path.exists(name):
             raise CaptureError(name, "no such file")
         self._source = source_of(name)
-        self.other_links = 0
-        """skipped packets with another link type than the first"""
         self.is_file = os.path.isfile(name)
         """False: a pipe"""
         self.is_at_end = False
@@ -377,8 +377,8 @@ class StoredFeed(PacketFeed):
                     continue
                 reader = self._reader = reader_of(0, head)
                 if reader is None:
-                    raise CaptureError(self.name, "not a capture", 0, "give a pcap or pcapng file")
-                chunk = b""
+                    break
+                chunk = b""  # it was in the head
             yield self._taken(reader, reader.receive(chunk))
         if reader is None:
             raise CaptureError(self.name, "not a capture", 0, "give a pcap or pcapng file")
@@ -389,6 +389,7 @@ class StoredFeed(PacketFeed):
         if not self.is_file:  # packets must not wait for later ones
             yield from self._source.chunks()
             return
+        # One chunk behind, so that `is_at_end` is set before the last packets are decoded.
         latest: bytes | None = None
         for chunk in self._source.chunks():
             if latest is not None:
@@ -403,7 +404,6 @@ class StoredFeed(PacketFeed):
         if packets and self.linktype is None:
             self.linktype = packets[0].linktype
         of_link = [packet for packet in packets if packet.linktype == self.linktype]
-        self.other_links += len(packets) - len(of_link)
         if reader.marks:
             for number, packet in enumerate(of_link, self._read):
                 if packet.packet in reader.marks:

@@ -1,10 +1,8 @@
 """Copy the packets of an incident from the ring and diagnose them, in a separate process.
 
-It reads an `IncidentOrder` from standard input and writes a `KeptIncident`, both JSON. Rules: the
-folder gets its name when complete; older incidents are removed before it is written; only TCP
-packets of the ordered connections are kept. Packets are copied with the priority of the watch,
-because the ring soon removes them, and diagnosed with a lower one. A diagnosis that takes too long
-on a busy machine, or that SIGALRM interrupts, is left out: the packets are what nobody can repeat.
+It reads an `IncidentOrder` from standard input and writes a `KeptIncident`, both JSON. Rules: older
+incidents are removed first; the folder gets its name when it is complete. A diagnosis that takes
+too long, or that SIGALRM interrupts, is left out: the packets are what nobody can repeat.
 """
 
 from __future__ import annotations
@@ -72,7 +70,7 @@ def keep_incident(order: IncidentOrder, niceness: int = 0) -> KeptIncident:
     try:
         with _limited():
             _copy(order, owned.path / CAPTURE, limit, kept)
-        os.nice(niceness)
+        os.nice(niceness)  # not for the copy: the ring soon removes the packets
         _diagnose(order, owned.path, kept)
         owned.finish()
     except (OSError, FolderRefused, _TookTooLong) as error:
@@ -125,7 +123,7 @@ def _copy(order: IncidentOrder, capture: Path, limit: int, kept: KeptIncident) -
                 break
             writer.write(packet.ts, data, packet.length)
             kept.packets += 1
-        if writer is None:
+        if writer is None:  # a capture without packets is a capture, too
             PcapngWriter(file, 1)
     kept.bytes = capture.stat().st_size
 
@@ -193,7 +191,7 @@ def _wanted(order: IncidentOrder, kept: KeptIncident) -> Iterator[Packet]:
     servers, clients, known = set(order.servers), set(order.clients), set(order.known)
     flows: dict[bytes, bool] = {}
     segments = SegmentReader()
-    segments.acks_wanted = True
+    segments.acks_wanted = True  # those without data, too: Wireshark needs them for round trips
     for packet in _packets(order.files, kept):
         if not order.begin <= packet.ts <= order.end:
             continue

@@ -1,9 +1,7 @@
 """Keep the packets around problems: selects their time range and connections.
 
-Rules: problems that start while an incident is pending join it, so a storm of problems is one
-incident; a problem of the same rule and subject is kept again only after a pause. A separate
-process copies and diagnoses the packets (`incident_capture`), one incident at a time, so nothing
-here blocks. Number and size of incidents are limited; the oldest are removed.
+Rules: a storm of problems is one incident, and the same problem is kept again only after a pause. A
+separate process (`incident_capture`) copies and diagnoses the packets, so nothing here blocks.
 """
 
 from __future__ import annotations
@@ -156,7 +154,7 @@ class IncidentKeeper:
             if event.time - self._last.get(key, -AGAIN) < AGAIN:
                 continue
             if len(self._last) >= MOST_REMEMBERED:
-                self._last.clear()
+                self._last.clear()  # at worst some problems are kept again too early
             self._last[key] = event.time
             self._known = [*context.servers, *context.endpoints][:MOST_REMEMBERED]
             self._add(event)
@@ -181,7 +179,7 @@ class IncidentKeeper:
         problem, now = event.problem, event.time
         first = max(min(problem.first_time, now), now - LONGEST_LEAD) - self._before
         waiting = self._waiting
-        if waiting is None:
+        if waiting is None:  # later problems join this incident
             time_text = re.sub(r"[-:]|\.\d+", "", text_of_time(now))
             name = f"{time_text}-{_NOT_IN_NAMES.sub('-', problem.rule)}"
             latest = now + self._after + MOST_JOINED
@@ -195,7 +193,7 @@ class IncidentKeeper:
                 break
             waiting.connections[client, server] = None
             waiting.clients[host_of(client)] = None
-            if problem.subject.client is None:
+            if problem.subject.client is None:  # other clients of the server show it, too
                 waiting.servers[server] = None
 
     def _start(self, waiting: _Waiting) -> None:
@@ -216,6 +214,7 @@ class IncidentKeeper:
             decode_as=self._decode_as,
             tls_keylog=self._tls_keylog,
         )
+        # The process imports this installation, which may be a folder that is not on its path.
         root = str(Path(__file__).resolve().parents[2])
         path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
         try:

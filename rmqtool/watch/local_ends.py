@@ -30,6 +30,7 @@ MOST_NETWORKS: Final = 256
 LONGEST_READ: Final = 1.0
 """time limit for a scan of processes in seconds"""
 _LISTENING: Final = 10
+"""state of a server's socket in /proc/net/tcp, TCP_LISTEN of the kernel"""
 _UNKNOWN: Final = ""
 _NOT_ACCEPTED: Final = "0"
 """inode of a connection that no process has accepted yet"""
@@ -110,6 +111,7 @@ class LocalEnds:
         container = pod = None
         for line in groups.splitlines():
             match = _CONTAINER.search(line)
+            # as long as `docker ps` shows it
             container = container or (match[1][:12] if match is not None else None)
             match = _POD.search(line)
             pod = pod or (match[1].replace("_", "-") if match is not None else None)
@@ -130,6 +132,7 @@ class LocalEnds:
         networks = {self._link("self/ns/net"): None}
         own = self._sockets("self")
         self._inodes = dict(own)
+        # Each network namespace has its own sockets; any process in it shows them all.
         for pid in self._processes(now + LONGEST_READ):
             network = self._link(f"{pid}/ns/net")
             if not network or network in networks or len(networks) >= MOST_NETWORKS:
@@ -138,7 +141,7 @@ class LocalEnds:
             for address, inode in self._sockets(pid).items():
                 if address not in own:  # the same address in two other namespaces: ambiguous
                     self._inodes[address] = _UNKNOWN if address in self._inodes else inode
-        self._read_at = time.monotonic()
+        self._read_at = time.monotonic()  # after the scan, which may have been long
 
     def _processes(self, until: float) -> Iterator[int | str]:
         """Yield processes and record their sockets."""

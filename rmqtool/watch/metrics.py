@@ -234,7 +234,7 @@ class TrafficMetrics:
 
     def add(self, rows: Sequence[ExchangeRecord]) -> None:
         """Add exchanges."""
-        flows = self._flows
+        flows = self._flows  # for most rows one look-up instead of one for each metric
         for row in rows:
             key = (
                 row.request_name,
@@ -264,6 +264,7 @@ class TrafficMetrics:
 
     def families(self) -> list[Family]:
         """Return all metrics with their series."""
+        # Copies of the dictionaries, because the watch adds to them meanwhile.
         series: dict[MetricDefinition, list[Series]] = {item: [] for item in METRICS}
         series[DURATION] = [
             (key, item) for key, item in list(self._durations.items()) if item.count
@@ -364,6 +365,7 @@ class TrafficMetrics:
         bounded = tuple(self._value(name, value) for name, value in pairs)
         if bounded in series or len(series) < MOST_SERIES:
             return bounded
+        # Too many combinations: only those of attributes with few values stay apart.
         pairs = zip(metric.attributes, values, strict=True)
         return tuple(
             OTHER if name in _GROWING and value and name != OPERATION else value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from ..diagnose.request import chosen_rules
 from ..live import options as live
 from ..ui import common_options as options
 from ..ui.console import When
-from ..ui.declared import argument, declared, option
+from ..ui.declared import argument, declared, option, text_option
 from ..ui.option_values import duration_option, one_of, size_option, usage_error
 from ..ui.status import CommandError, ExitStatus
 
@@ -56,10 +57,6 @@ def _size(option: str, text: str) -> int:
     return size
 
 
-def _severity(option: str, text: str) -> ProblemSeverity:
-    return ProblemSeverity(one_of(tuple(map(str, ProblemSeverity)), option, text))
-
-
 def _folder(_option: str, text: str | None) -> Path | None:
     return None if text is None else Path(text)
 
@@ -92,7 +89,18 @@ def _syslog(option: str, text: str | None) -> str | tuple[str, int]:
 
 def _duration(text: str, default: str, panel: str, seconds: int) -> Any:
     value = seconds * 1_000_000_000
-    return option(text, panel, default, metavar="TIME", value=value, typed=str, read=_ns)
+    return text_option(text, panel, default, metavar="TIME", value=value, read=_ns)
+
+
+def _severity(text: str, panel: str, default: ProblemSeverity) -> Any:
+    return text_option(
+        text,
+        panel,
+        str(default),
+        metavar="error|warning|info",
+        value=default,
+        read=partial(one_of, ProblemSeverity),
+    )
 
 
 @declared
@@ -113,13 +121,12 @@ class WatchRequest:
     filter: str = options.capture_filter(_CAPTURE)
     duration: float | None = live.duration(_CAPTURE)
     promiscuous: bool = live.PROMISCUOUS
-    buffer: int = option(
+    buffer: int = text_option(
         "Capture buffer size of each interface; packets beyond it are dropped.",
         _CAPTURE,
         "64MiB",
         metavar="SIZE",
         value=RING_BYTES,
-        typed=str,
         read=lambda option, text: size_option(option, text) or 0,
     )
     user: str | None = live.USER
@@ -130,108 +137,83 @@ class WatchRequest:
     )
     decode_as: frozenset[int] = options.DECODE_AS
     tls_keylog: str = options.TLS_KEYLOG
-    rules: Sequence[DiagnosisRule] = option(
+    rules: Sequence[DiagnosisRule] = text_option(
         "Check only this rule; repeatable.",
         _EVENTS,
         [],
         names="--rule",
         metavar="RULE",
         value=(),
-        typed=list[str],
         read=chosen_rules,
     )
-    severity: ProblemSeverity = option(
-        "Report problems of this severity or higher.",
-        _EVENTS,
-        "info",
-        metavar="error|warning|info",
-        value=ProblemSeverity.INFO,
-        typed=str,
-        read=_severity,
+    severity: ProblemSeverity = _severity(
+        "Report problems of this severity or higher.", _EVENTS, ProblemSeverity.INFO
     )
-    window: int = option(
+    window: int = text_option(
         "Time window that the rules check.",
         _EVENTS,
         "30m",
         metavar="TIME",
         value=1800 * 1_000_000_000,
-        typed=str,
         read=_window,
     )
     status: int = _duration(
         "Report the state of the watch this often (0: never).", "1h", _EVENTS, 3600
     )
     format: WatchFormat = option("Output format of events.", _EVENTS, WatchFormat.lines)
-    webhook: str = option(
-        "Also POST each event as JSON to this URL.",
-        _EVENTS,
-        metavar="URL",
-        value="",
-        typed=str | None,
-        read=_url,
+    webhook: str = text_option(
+        "Also POST each event as JSON to this URL.", _EVENTS, metavar="URL", value="", read=_url
     )
-    syslog: str | tuple[str, int] = option(
+    syslog: str | tuple[str, int] = text_option(
         "Also send events to syslog: /dev/log, or host:514 (UDP).",
         _EVENTS,
         metavar="ADDRESS",
         value="",
-        typed=str | None,
         read=_syslog,
     )
-    ring_folder: Path | None = option(
+    ring_folder: Path | None = text_option(
         "Keep the latest packets in this folder, as pcapng files.",
         _KEPT,
         names="--ring-dir",
         metavar="DIR",
-        typed=str | None,
         read=_folder,
     )
-    ring: int = option(
-        "Size of the ring.", _KEPT, "2GiB", metavar="SIZE", value=2 << 30, typed=str, read=_size
+    ring: int = text_option(
+        "Size of the ring.", _KEPT, "2GiB", metavar="SIZE", value=2 << 30, read=_size
     )
-    incidents: Path | None = option(
+    incidents: Path | None = text_option(
         "Keep the packets around each problem in this folder (needs --ring-dir).",
         _KEPT,
         metavar="DIR",
-        typed=str | None,
         read=_folder,
     )
-    keep_severity: ProblemSeverity = option(
-        "Keep packets of problems of this severity or higher.",
-        _KEPT,
-        "error",
-        metavar="error|warning|info",
-        value=ProblemSeverity.ERROR,
-        typed=str,
-        read=_severity,
+    keep_severity: ProblemSeverity = _severity(
+        "Keep packets of problems of this severity or higher.", _KEPT, ProblemSeverity.ERROR
     )
     before: int = _duration("Keep packets from this long before the problem.", "60s", _KEPT, 60)
     after: int = _duration("Keep packets until this long after its start.", "30s", _KEPT, 30)
     most_incidents: int = option(
         "Keep this many incidents; the oldest are removed.", _KEPT, 100, min=1, metavar="N"
     )
-    incidents_size: int = option(
+    incidents_size: int = text_option(
         "Keep incidents up to this total size; the oldest are removed.",
         _KEPT,
         "1GiB",
         metavar="SIZE",
         value=1 << 30,
-        typed=str,
         read=_size,
     )
-    metrics: tuple[str, int] | None = option(
+    metrics: tuple[str, int] | None = text_option(
         "Serve Prometheus metrics and /healthz here, such as 127.0.0.1:9464.",
         _METRICS,
         metavar="HOST:PORT",
-        typed=str | None,
         read=_listen,
     )
-    otlp: str = option(
+    otlp: str = text_option(
         "Push metrics by OTLP over HTTP to this URL.",
         _METRICS,
         metavar="URL",
         value="",
-        typed=str | None,
         read=_url,
     )
     otlp_interval: int = _duration("Push metrics this often.", "30s", _METRICS, 30)

@@ -1,7 +1,6 @@
 """The latest packets in files: a ring of pcapng files with a bound, oldest removed first.
 
-Rules: packets are written before they are decoded, in whole blocks, so files are readable whenever
-the process ends. After a write error, such as a full disk, a file is cut to its last whole block;
+Rules: files have whole blocks, so they are readable whenever the process ends. After a write error
 the ring removes its oldest file and counts lost packets. Only one watch uses a folder at a time. It
 counts and removes only files with its own names.
 """
@@ -139,7 +138,7 @@ class PacketFiles:
         try:
             while written < len(data):
                 written += os.write(self._number, data[written:] if written else data)
-        except OSError:
+        except OSError:  # such as a full disk: leave no part of a block
             os.ftruncate(self._number, file.size)
             os.lseek(self._number, file.size, os.SEEK_SET)
             raise
@@ -175,7 +174,7 @@ class PacketFiles:
         self.lost += packets
         self._failed = time.monotonic()
         self._end_file()
-        if self.files and not self.files[-1].size:
+        if self.files and not self.files[-1].size:  # not even its header could be written
             self.files.pop().path.unlink(missing_ok=True)
         if len(self.files) > 1:
             self._remove_oldest()

@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 
@@ -101,14 +102,11 @@ class _Watching:
                 self._couriers.append(syslog(request.syslog))
             self._open_files()
             self._open_metrics()
-            self._emit(
-                notice(
-                    NoticeKind.WATCHING,
-                    time.time_ns(),
-                    f"watching {self._feed.name}",
-                    source=self._feed.name,
-                    filter=request.filter,
-                )
+            self._say(
+                NoticeKind.WATCHING,
+                f"watching {self._feed.name}",
+                source=self._feed.name,
+                filter=request.filter,
             )
             with first_ends(self._stop, (signal.SIGINT, signal.SIGTERM)):
                 self._watch()
@@ -155,14 +153,11 @@ class _Watching:
             shift = self._feed.jumped
             if self._stopped or not shift:
                 break
-            self._emit(
-                notice(
-                    NoticeKind.CLOCK_JUMPED,
-                    time.time_ns(),
-                    f"the clock jumped by {shift / SECOND:+.1f} s: decoding starts again, and"
-                    " requests in flight are not checked",
-                    seconds=shift / SECOND,
-                )
+            self._say(
+                NoticeKind.CLOCK_JUMPED,
+                f"the clock jumped by {shift / SECOND:+.1f} s: decoding starts again, and"
+                " requests in flight are not checked",
+                seconds=shift / SECOND,
             )
         if not self._stopped and isinstance(self._feed, StoredFeed):
             self._add(decode, ())  # connections whose rows came after the last exchange
@@ -205,31 +200,28 @@ class _Watching:
         if self.request.status and now >= self._next_status:
             self._next_status = now + self.request.status / SECOND
             facts = self.facts()
-            self._emit(notice(NoticeKind.STATUS, time.time_ns(), _state(facts), **facts))
+            self._say(NoticeKind.STATUS, _state(facts), **facts)
 
     def _check_losses(self, now: float) -> None:
         if not isinstance(self._feed, LiveFeed):
             return
         received, dropped = self._feed.count()
         if dropped > self._dropped and now - self._dropped_at > CALM:
-            self._emit(
-                notice(
-                    NoticeKind.PACKETS_DROPPED,
-                    time.time_ns(),
-                    f"{count(dropped)} of {counted(received, 'packet')} dropped so far: exchanges"
-                    " are missing; capture less (-f) or use a larger --buffer",
-                    received=received,
-                    dropped=dropped,
-                )
+            self._say(
+                NoticeKind.PACKETS_DROPPED,
+                f"{count(dropped)} of {counted(received, 'packet')} dropped so far: exchanges"
+                " are missing; capture less (-f) or use a larger --buffer",
+                received=received,
+                dropped=dropped,
             )
         if dropped > self._dropped:
             self._dropped, self._dropped_at = dropped, now
 
-    def facts(self) -> dict[str, object]:
+    def facts(self) -> dict[str, Any]:
         """Return counters and resource use of the watch."""
         feed = self._feed
         received, dropped = feed.count() if isinstance(feed, LiveFeed) else (feed.packets, 0)
-        facts: dict[str, object] = {
+        facts: dict[str, Any] = {
             "seconds": round(time.monotonic() - self._begin, 1),
             "packets": received,
             "dropped": dropped,
@@ -259,6 +251,10 @@ class _Watching:
 
     # -- who is told ------------------------------------------------------------------------------
 
+    def _say(self, kind: NoticeKind, text: str, **facts: object) -> None:
+        """Emit an event of the watch itself."""
+        self._emit(notice(kind, time.time_ns(), text, **facts))
+
     def _emit(self, event: WatchEvent) -> None:
         kind = str(event.value["event"])
         self._event_counts[kind] += 1
@@ -285,32 +281,30 @@ class _Watching:
             self._lost_lines += 1
 
     def _report_ring(self, reason: str) -> None:
-        now = time.time_ns()
         if reason:
             text = f"packets cannot be kept: {self.request.ring_folder}: {reason}"
-            self._emit(notice(NoticeKind.RING_FAILED, now, text, reason=reason))
+            self._say(NoticeKind.RING_FAILED, text, reason=reason)
             return
         lost = self._ring.lost if self._ring is not None else 0
         text = f"packets are kept again; {counted(lost, 'packet')} lost so far"
-        self._emit(notice(NoticeKind.RING_RESUMED, now, text, lost=lost))
+        self._say(NoticeKind.RING_RESUMED, text, lost=lost)
 
     def _report_incident(self, kept: KeptIncident | None) -> None:
         if kept is None:
             return
         if kept.error:
             text = f"an incident cannot be kept: {kept.error}"
-            self._emit(notice(NoticeKind.INCIDENT_FAILED, time.time_ns(), text, reason=kept.error))
+            self._say(NoticeKind.INCIDENT_FAILED, text, reason=kept.error)
             return
         text = f"{counted(kept.packets, 'packet')} around a problem → {kept.path}"
         if not kept.diagnosed:
             text += ", not diagnosed: it took too long"
-        facts = msgspec.to_builtins(kept)
-        self._emit(notice(NoticeKind.INCIDENT_KEPT, time.time_ns(), text, **facts))
+        self._say(NoticeKind.INCIDENT_KEPT, text, **msgspec.to_builtins(kept))
 
     def _report_interface(self, interface: str, reason: str) -> None:
         kind = NoticeKind.INTERFACE_DOWN if reason else NoticeKind.INTERFACE_UP
         text = f"{interface}: {reason}; waiting for it" if reason else f"{interface} is back"
-        self._emit(notice(kind, time.time_ns(), text, interface=interface))
+        self._say(kind, text, interface=interface)
 
     # -- begin and end ----------------------------------------------------------------------------
 
@@ -398,6 +392,7 @@ class _Watching:
                     buffer=request.buffer,
                     user=request.user,
                 )
+                # The last one is open before the rights to open interfaces are given up.
                 is_last = number == len(request.interfaces) - 1
                 captures.append(opened_capture(live, request.quiet, keep_rights=not is_last))
             return LiveFeed(captures, self._keep, self._report_interface, request.duration)
@@ -437,11 +432,11 @@ class _Watching:
             facts = self.facts()
             with suppress(BrokenPipeError):
                 text = f"stopped watching {self._feed.name}: {why}; {_state(facts)}"
-                self._emit(notice(NoticeKind.STOPPED, time.time_ns(), text, reason=why, **facts))
+                self._say(NoticeKind.STOPPED, text, reason=why, **facts)
         if self._array is not None:
             with suppress(BrokenPipeError):
                 self._write(self._array.end())
-        for courier in self._couriers:
+        for courier in self._couriers:  # after the last event
             courier.close()
         if isinstance(self._local_ends, EndsHelper):
             self._local_ends.close()
@@ -455,25 +450,14 @@ def _text(lines: Sequence[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
 
 
-def _state(facts: dict[str, object]) -> str:
-    packets, dropped, memory_now = facts["packets"], facts["dropped"], facts["memory_bytes"]
-    assert isinstance(packets, int)
-    assert isinstance(dropped, int)
-    assert isinstance(memory_now, int)
-    exchanges, problems = facts["exchanges"], facts["open_problems"]
-    assert isinstance(exchanges, int)
-    assert isinstance(problems, int)
-    missed = [
-        f"{count(number)} {word}"
-        for word in ("dropped", "unread")
-        if isinstance(number := facts[word], int) and number
-    ]
+def _state(facts: dict[str, Any]) -> str:
+    missed = [f"{count(facts[word])} {word}" for word in ("dropped", "unread") if facts[word]]
     lost = f" ({', '.join(missed)})" if missed else ""
-    ring = facts.get("ring_bytes")
-    kept = f", ring {size(ring)}" if isinstance(ring, int) else ""
+    ring = f", ring {size(facts['ring_bytes'])}" if "ring_bytes" in facts else ""
     return (
-        f"{counted(packets, 'packet')}{lost}, {counted(exchanges, 'exchange')},"
-        f" {counted(problems, 'open problem')}, memory {size(memory_now)}{kept}"
+        f"{counted(facts['packets'], 'packet')}{lost}, {counted(facts['exchanges'], 'exchange')},"
+        f" {counted(facts['open_problems'], 'open problem')},"
+        f" memory {size(facts['memory_bytes'])}{ring}"
     )
 
 
@@ -481,7 +465,7 @@ def memory() -> int:
     """Return the memory of this process in bytes, or its peak if that is unknown."""
     try:
         with open("/proc/self/statm", "rb") as file:
-            pages = natural_of(file.read().split()[1].decode()) or 0
+            pages = natural_of(file.read().split()[1].decode()) or 0  # resident ones
             return pages * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

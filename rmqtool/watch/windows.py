@@ -1,9 +1,7 @@
 """The diagnosis of a moving window: older rows are dropped, problems are kept.
 
-Rules: diagnosis rules need rows of some time, and names and addresses repeat within seconds. So an
-engine judges for a window, and during its last part the next engine receives the same rows before
-it takes over. The previous engine is dropped at once and its memory returned to the system, so
-memory does not depend on the duration of the watch; limits of an engine apply within its window.
+Rules: an engine judges for a window. During its last part the next engine receives the same rows,
+and then takes over. So memory does not depend on the duration of the watch.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from ..summary.watch import ProblemEvent, Watch
 
 SECOND: Final = 1_000_000_000
 SHARED: Final = 5
-"""the last fifth of a window is also seen by the engine of the next one"""
+"""the last fifth of a window is also seen by the engine of the next one, to learn names from it"""
 MOST_SHARED: Final = 300 * SECOND
 LONGEST_PAUSE: Final = 15.0
 """longest interval between checks in seconds, when checks are slow"""
@@ -45,6 +43,7 @@ class WindowedDiagnosis:
         self._next: Engine | None = None
         self._begin = 0
         self._pending: Callable[[], Pending] = lambda: Pending(0, [], [])
+        # `begin` replaces `_pending`, so it is looked up at each check.
         self.watch = Watch(
             self._engine, lambda: self._pending(), lambda: clock() / SECOND, LONGEST_PAUSE
         )
@@ -85,7 +84,7 @@ class WindowedDiagnosis:
         events = self.watch.look()
         if self._next is not None and now - self._begin >= self._window:
             self._turn(self._next, 0)
-            self._begin = now - self._shared
+            self._begin = now - self._shared  # the new engine has seen rows for so long
         return events
 
     def _turn(self, engine: Engine, shift: int) -> None:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from rmqtool.browse.model.columns import timeline_of
+from rmqtool.browse.model.columns import TIMELINES
 from rmqtool.browse.model.expressions import test_of_text
 from rmqtool.browse.model.listing import Listing, ListOrder
 from rmqtool.browse.model.reading import BackgroundReading, decoding
@@ -61,7 +61,7 @@ def main() -> None:
     session = BrowseSession(path)
     decode = Decode([path], DecodeOptions(conversations=True, messages=True))
     reading = BackgroundReading(session, decoding(decode), decode.stop)
-    listing = Listing(session.exchanges, timeline_of("exchanges"))
+    listing = Listing(session.exchanges, TIMELINES["exchanges"])
     print(f"first rows     {opening.until(lambda: len(listing) >= 50)}")
     reading.wait()
     print(f"all read       {opening}")

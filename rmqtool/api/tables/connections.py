@@ -7,7 +7,6 @@ from typing import Final
 
 from dissectors.decode.pipeline import Decode
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, ConversationRecord
-from dissectors.where.fields import FieldSet
 
 from .table import Table, column_fields
 
@@ -19,15 +18,11 @@ def _batches(decode: Decode) -> Iterator[Sequence[ConversationRecord]]:
     yield decode.take_conversations()
 
 
-def _fields(_captures: Sequence[str]) -> FieldSet:
-    return column_fields(CONVERSATION_COLUMNS)
-
-
 CONNECTIONS: Final[Table[ConversationRecord]] = Table(
     "connections",
     CONVERSATION_COLUMNS,
     _batches,
-    _fields,
+    lambda _captures: column_fields(CONVERSATION_COLUMNS),
     lambda row: row.start_time,
     windowed=False,
 )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from dissectors.decode.pipeline import Decode
 from dissectors.rows.record import COLUMNS, ExchangeRecord
 
 from .table import Table
@@ -19,10 +18,6 @@ def time_of_exchange(row: ExchangeRecord) -> int | None:
     return row.request_time if row.request_time is not None else row.response_time
 
 
-def _batches(decode: Decode) -> Iterator[list[ExchangeRecord]]:
-    return decode.records()
-
-
 def _fields(_captures: Sequence[str]) -> FieldSet:
     from dissectors.where.fields import exchange_fields
 
@@ -30,5 +25,5 @@ def _fields(_captures: Sequence[str]) -> FieldSet:
 
 
 EXCHANGES: Final[Table[ExchangeRecord]] = Table(
-    "exchanges", COLUMNS, _batches, _fields, time_of_exchange
+    "exchanges", COLUMNS, lambda decode: decode.records(), _fields, time_of_exchange
 )

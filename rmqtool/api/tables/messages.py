@@ -8,7 +8,6 @@ from typing import Final
 from dissectors.decode.pipeline import Decode
 from dissectors.rows.message_record import MESSAGE_COLUMNS, MessageRecord
 from dissectors.rows.record import ExchangeRecord
-from dissectors.where.fields import FieldSet
 from dissectors.where.message_fields import message_fields
 
 from .table import Table
@@ -30,10 +29,10 @@ def _batches(decode: Decode) -> Iterator[Sequence[MessageRecord]]:
         yield [row for carried in decode.take_messages() for row in carried.messages]
 
 
-def _fields(_captures: Sequence[str]) -> FieldSet:
-    return message_fields()
-
-
 MESSAGES: Final[Table[MessageRecord]] = Table(
-    "messages", MESSAGE_COLUMNS, _batches, _fields, lambda row: row.time
+    "messages",
+    MESSAGE_COLUMNS,
+    _batches,
+    lambda _captures: message_fields(),
+    lambda row: row.time,
 )

@@ -77,6 +77,7 @@ _SORTED: Final = {
     CONNECTIONS: {"time": "start_time", "latency": "rtt_us", "size": "client_bytes"},
 }
 """table → sort order → column"""
+_BAD_ENDS: Final = ("reset", "refused", "no_response")
 COLUMNS_OF: Final[dict[str, Sequence[Column]]] = {
     EXCHANGES: COLUMNS,
     MESSAGES: MESSAGE_COLUMNS,
@@ -122,23 +123,17 @@ def _usual(table: str) -> list[LineColumn[Any]]:
     return list(_connection_columns())
 
 
-def _dim(_: object) -> str:
-    return Style.DIM
-
-
-def _cyan(_: object) -> str:
-    return Style.CYAN
-
-
 def _end_style(row: ConversationRecord) -> str:
-    return Style.RED if row.end in ("reset", "refused", "no_response") else ""
+    return Style.RED if row.end in _BAD_ENDS else ""
 
 
 def _connection_columns() -> list[LineColumn[ConversationRecord]]:
     return [
-        LineColumn("TIME", lambda r: clock(r.start_time), 1, 12, 12, style=_dim),
+        LineColumn("TIME", lambda r: clock(r.start_time), 1, 12, 12, style=lambda _: Style.DIM),
         LineColumn("NUMBER", lambda r: str(r.conversation), 2, 6, 7, True),
-        LineColumn("PROTOCOL", lambda r: one_line(r.protocol), 3, 9, 14, style=_cyan),
+        LineColumn(
+            "PROTOCOL", lambda r: one_line(r.protocol), 3, 9, 14, style=lambda _: Style.CYAN
+        ),
         LineColumn("CLIENT", lambda r: r.client_address, 4, 15, 47, keep_end=True),
         LineColumn("SERVER", lambda r: r.server_address, 5, 15, 47, keep_end=True),
         LineColumn("END", lambda r: r.end, 6, 6, 9, style=_end_style),
@@ -155,27 +150,17 @@ def _connection_columns() -> list[LineColumn[ConversationRecord]]:
     ]  # fmt: skip
 
 
-def timeline_of(table: str) -> TimelineOf:
-    """Return the columns that the timeline needs from a table."""
-    if table == EXCHANGES:
-        return TimelineOf(
-            time_of_exchange,
-            lambda row: row.outcome_class in ALARMING,
-            lambda row: row.latency_us,
-        )
-    if table == MESSAGES:
-        return TimelineOf(
-            lambda row: row.time,
-            lambda row: is_notable(row.response_name),
-            lambda row: row.latency_us,
-        )
-    return TimelineOf(
-        lambda row: row.start_time,
-        lambda row: row.end in ("reset", "refused", "no_response"),
-        lambda row: row.rtt_us,
-    )
-
-
-def time_field(table: str) -> str:
-    """Return the filter field for the time of a row."""
-    return "start_time" if table == CONNECTIONS else "time"
+TIMELINES: Final = {
+    EXCHANGES: TimelineOf(
+        time_of_exchange, lambda row: row.outcome_class in ALARMING, lambda row: row.latency_us
+    ),
+    MESSAGES: TimelineOf(
+        lambda row: row.time,
+        lambda row: is_notable(row.response_name),
+        lambda row: row.latency_us,
+    ),
+    CONNECTIONS: TimelineOf(
+        lambda row: row.start_time, lambda row: row.end in _BAD_ENDS, lambda row: row.rtt_us
+    ),
+}
+"""table → what the timeline needs of its rows"""

@@ -95,6 +95,7 @@ def detail_of(
         match = next((node for node in nodes if node.text.startswith(f"{name}:")), None)
         frames.append(None)
         if frame is not None and match is not None and frame.header:
+            # The body of a message is the user's: its members are no credentials of RocketMQ.
             carries = any(node.text.startswith("message 1 of") for node in _all(match))
             spans = spans_of(frame.serialize_type, frame.header, frame.body)
             frames[index] = _bytes_of(name, frame, spans, masked=not carries)

@@ -41,7 +41,7 @@ class _Part:
         """0, then the end of each column of each segment"""
 
     def __del__(self) -> None:
-        self.file.close()
+        self.file.close()  # not when it is dropped: a screen may still read its rows
 
 
 class RowAt:
@@ -142,6 +142,7 @@ class RowStore(Generic[Row]):
 
     def _rows_of(self, part: _Part, segment: int, place: int, rows: int) -> Sequence[RowAt]:
         """Return the rows of a segment, which read each column once."""
+        # Not cached: a filter of all rows would push the rows on the screen out of the cache.
         lists: dict[str, list[Any]] = {}
 
         def column(name: str) -> list[Any]:
@@ -188,6 +189,7 @@ class RowStore(Generic[Row]):
         for get in self._gets:
             values = list(map(get, rows))
             first = values[0]
+            # Equal values are stored once. Rows must not share a list, which could be changed.
             if not isinstance(first, list) and values.count(first) == SEGMENT_ROWS:
                 values = [first]
             blob = compressor.compress(self._encoded(values))

@@ -8,14 +8,16 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from dissectors.endpoint import host_and_port_text
 from dissectors.rows.tables import row_encoder
 from dissectors.temporary import PRIVATE, create_new, remove, temporary_beside
 
+from ...api.packet_filters import packet_filters
 from ...ui.console import one_line
 from ...ui.json_array import ArrayText
 from .columns import COLUMNS_OF
@@ -26,42 +28,48 @@ MOST_NUMBERS: Final = 1000
 """most rows that an expression lists individually"""
 
 
-def write_rows(store: RowStore[Any], numbers: Sequence[int], table: str, path: Path) -> int:
-    """Write rows as JSON or Parquet, by the file's name; return how many. Raise OSError."""
-    columns = COLUMNS_OF[table]
+@contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that gets its name once it is complete; raise OSError if the name exists."""
     temporary = temporary_beside(path)
-    types = [(column.name, column.type) for column in columns]
-    written = 0
     try:
         with create_new(temporary, PRIVATE) as file:
-            if path.suffix == ".parquet":
-                from dissectors.rows.parquet import ParquetRows, RowTable
-
-                form = RowTable((name, kind, attrgetter(name)) for name, kind in types)
-                parquet = ParquetRows(file, form)
-                for rows in _batches(store, numbers):
-                    parquet.write(rows)
-                    written += len(rows)
-                parquet.finish()
-            else:
-                encode = row_encoder(types)
-                array = ArrayText() if path.suffix == ".json" else None
-                for rows in _batches(store, numbers):
-                    lines = encode(rows)
-                    file.write(lines if array is None else array.rows(lines))
-                    written += len(rows)
-                if array is not None:
-                    file.write(array.end())
-        os.link(temporary, path)  # fails if it exists
+            yield file
+        os.link(temporary, path)  # fails if the name exists; a rename would replace that file
     finally:
         remove(temporary)
+
+
+def write_rows(store: RowStore[Any], numbers: Sequence[int], table: str, path: Path) -> int:
+    """Write rows as JSON or Parquet, by the file's name; return how many. Raise OSError."""
+    types = [(column.name, column.type) for column in COLUMNS_OF[table]]
+    written = 0
+    with new_file(path) as file:
+        if path.suffix == ".parquet":
+            from dissectors.rows.parquet import ParquetRows, RowTable
+
+            form = RowTable((name, kind, attrgetter(name)) for name, kind in types)
+            parquet = ParquetRows(file, form)
+            for rows in _batches(store, numbers):
+                parquet.write(rows)
+                written += len(rows)
+            parquet.finish()
+        else:
+            encode = row_encoder(types)
+            array = ArrayText() if path.suffix == ".json" else None
+            for rows in _batches(store, numbers):
+                lines = encode(rows)
+                file.write(lines if array is None else array.rows(lines))
+                written += len(rows)
+            if array is not None:
+                file.write(array.end())
     return written
 
 
 def _batches(store: RowStore[Any], numbers: Sequence[int]) -> Iterator[list[Any]]:
     for start in range(0, len(numbers), _BATCH):
-        rows = [store.row(number) for number in numbers[start : start + _BATCH]]
-        yield [row for row in rows if row is not None]
+        some = numbers[start : start + _BATCH]
+        yield [row for number in some if (row := store.row(number)) is not None]
 
 
 def command_of(names: Sequence[str], read: Sequence[str], table: str, where: str) -> str:
@@ -78,19 +86,10 @@ def replay_of(names: Sequence[str], read: Sequence[str], where: str) -> list[str
 
 def wireshark_of(rows: Sequence[Any]) -> list[str]:
     """Return a display filter per capture: for the packets of rows, or their connections."""
-    captures: dict[str, set[int]] = {}
-    for row in rows:
-        packets = captures.setdefault(getattr(row, "capture", ""), set())
-        for name in ("request_packet", "response_packet", "packet"):
-            number = getattr(row, name, None)
-            if number is not None:
-                packets.add(number)
-    if not any(captures.values()):
+    filters = packet_filters(rows)
+    if not filters:
         pairs = dict.fromkeys((row.client_address, row.server_address) for row in rows)
         return [" or ".join(f"({_ends(*pair)})" for pair in pairs)]
-    filters = {
-        capture: f"frame.number in {{{_listed(sorted(p))}}}" for capture, p in captures.items()
-    }
     if len(filters) == 1:
         return list(filters.values())
     return [f"{one_line(name)}: {text}" for name, text in filters.items()]

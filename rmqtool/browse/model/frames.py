@@ -188,6 +188,7 @@ def exchange_of(kept: KeptExchange) -> Exchange:
     first = conversation.first
     second = conversation.second
     request = None if kept.request is None else _pdu(first, kept.request)
+    # `some.key`, from which the conversation was made, is the direction of a lone response
     responding = first if kept.request is None else second
     response = None if kept.response is None else _pdu(responding, kept.response)
     return Exchange(request, response)

@@ -154,7 +154,7 @@ class Listing:
                 yield place
                 return
             if step % 256 == 255:
-                yield None
+                yield None  # now the screen can handle keys
 
     def numbers(self) -> Iterator[int]:
         """Yield the numbers of all listed rows, in order."""
@@ -162,7 +162,7 @@ class Listing:
         if numbers is None:
             yield from range(self.store.first, self.store.count)
         else:
-            yield from numbers[:]
+            yield from numbers[:]  # a copy: the thread adds to it
 
     @staticmethod
     def _numbers(chosen: Chosen) -> array[int] | None:
@@ -177,7 +177,7 @@ class Listing:
                     return
                 chosen = self.chosen
                 if self.is_done:
-                    self._changed.wait(PATIENCE)
+                    self._changed.wait(PATIENCE)  # new rows do not notify
                     continue
             self._drop(chosen)
             self._look(chosen)
@@ -239,6 +239,7 @@ class Listing:
     def _sort(self, chosen: Chosen, order: ListOrder) -> None:
         assert chosen.rows is not None
         numbers = chosen.rows[:]
+        # By runs of rows, because a single row would decode its whole segment.
         keys: dict[int, Any] = {}
         wanted = iter(numbers)
         next_one = next(wanted, None)

@@ -6,7 +6,6 @@ decrypted streams (TLS) only the packet that completed the frame is written.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,12 +16,14 @@ from dissectors.tcp.pcapng_writer import PcapngWriter
 from dissectors.tcp.segment import SYN
 from dissectors.tcp.segment_reader import SegmentReader
 from dissectors.tcp.source import StoredSource, sources_of
-from dissectors.temporary import PRIVATE, create_new, remove, temporary_beside
 
+from .export import new_file
 from .frames import KeptExchange, KeptFrame
 
 _PREFIX = 8
+"""bytes of a frame before its header: two lengths, of which the second has the type in it"""
 _WRAP = 1 << 32
+"""TCP numbers bytes modulo this"""
 
 
 def packets_in(names: Sequence[str], max_ratio: int = MOST_TIMES) -> Iterator[Packet]:
@@ -57,7 +58,9 @@ class _Direction:
     def __init__(self) -> None:
         self.frames: list[KeptFrame] = []
         self.base: int | None = None
+        """sequence number of the first byte, from which frames have their offsets"""
         self.isn: int | None = None
+        """initial sequence number, which tells a new connection from a repeated SYN"""
         self.found: dict[int, set[int]] = {}
         """place of a frame → packets that may carry it"""
 
@@ -67,7 +70,7 @@ class _Direction:
             self.base = seq
         start = (seq - self.base) % _WRAP
         for place, frame in enumerate(self.frames):
-            if packet > frame.packet:
+            if packet > frame.packet:  # the frame was complete
                 continue
             first = frame.offset % _WRAP
             end = first + _PREFIX + len(frame.header) + frame.body_length
@@ -119,17 +122,12 @@ def write_packets(
 ) -> int:
     """Write the packets of exchanges; return how many. Raise OSError, CaptureError."""
     ids = packet_ids(names, chosen, max_ratio)
-    temporary = temporary_beside(path)
     writer: PcapngWriter | None = None
-    try:
-        with create_new(temporary, PRIVATE) as file:
-            for packet in packets_in(names, max_ratio):
-                if packet.packet in ids:
-                    if writer is None:
-                        writer = PcapngWriter(file, packet.linktype)
-                    data = packet.data[packet.start : packet.end]
-                    writer.write(packet.ts, data, packet.length)
-        os.link(temporary, path)  # fails if it exists
-    finally:
-        remove(temporary)
+    with new_file(path) as file:
+        for packet in packets_in(names, max_ratio):
+            if packet.packet in ids:
+                if writer is None:
+                    writer = PcapngWriter(file, packet.linktype)
+                data = packet.data[packet.start : packet.end]
+                writer.write(packet.ts, data, packet.length)
     return 0 if writer is None else writer.packets

@@ -99,6 +99,7 @@ class BackgroundReading:
         except Exception as error:  # keep the screen: the rows so far remain usable
             session.problem = f"{type(error).__name__}: {error}"
         finally:
+            # Closes the generators inside it, and so the files that they read.
             close = getattr(filling, "close", None)
             if close is not None:
                 close()

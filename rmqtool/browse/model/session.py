@@ -70,13 +70,14 @@ class BrowseSession:
         self.exchanges = RowStore(ExchangeRecord, COLUMNS, most_rows)
         self.messages = RowStore(MessageRecord, MESSAGE_COLUMNS, most_rows)
         self.connections = RowStore(ConversationRecord, CONVERSATION_COLUMNS, most_rows)
+        self._stores: dict[str, RowStore[Any]] = {
+            tables.EXCHANGES: self.exchanges,
+            tables.MESSAGES: self.messages,
+            tables.CONNECTIONS: self.connections,
+        }
         self.frames = FrameStore() if has_frames else None
         """None: the input has only rows"""
-        self.seen = {
-            tables.EXCHANGES: SeenValues(COLUMNS),
-            tables.MESSAGES: SeenValues(MESSAGE_COLUMNS),
-            tables.CONNECTIONS: SeenValues(CONVERSATION_COLUMNS),
-        }
+        self.seen = {name: SeenValues(store.columns) for name, store in self._stores.items()}
         self.captures: Sequence[str] = ()
         """names of the inputs, by index"""
         self.decode_as: Sequence[int] = ()
@@ -105,8 +106,7 @@ class BrowseSession:
     @property
     def is_empty(self) -> bool:
         """Whether reading ended without a result."""
-        total = self.exchanges.count + self.messages.count + self.connections.count
-        return not total and not self.is_reading
+        return not self.is_reading and not any(store.count for store in self._stores.values())
 
     def options_of_reading(self) -> list[str]:
         """Return the options that make other commands read the captures in the same way."""
@@ -117,12 +117,7 @@ class BrowseSession:
 
     def store(self, table: str) -> RowStore[Any]:
         """Return the rows of a table."""
-        stores: dict[str, RowStore[Any]] = {
-            tables.EXCHANGES: self.exchanges,
-            tables.MESSAGES: self.messages,
-            tables.CONNECTIONS: self.connections,
-        }
-        return stores[table]
+        return self._stores[table]
 
     def add(
         self,
@@ -216,7 +211,7 @@ class BrowseSession:
 
     def close(self) -> None:
         """Close all files."""
-        for store in (self.exchanges, self.messages, self.connections):
+        for store in self._stores.values():
             store.close()
         if self.frames is not None:
             self.frames.close()

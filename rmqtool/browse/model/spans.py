@@ -23,6 +23,7 @@ _FIXED: Final = (
     ("flag", 9, 13),
 )
 _PROBE: Final = "a value that is long enough"
+"""a value that is masked if its field is a credential"""
 
 
 class Span(NamedTuple):
@@ -86,6 +87,7 @@ def _binary(header: bytes) -> Iterator[tuple[str, int, int]]:
     if len(header) < MIN_BINARY_HEADER:
         return
     yield from _FIXED
+    # then the length of the remark, the remark, the length of all fields, and the fields
     at = 17 + int.from_bytes(header[13:17], "big")
     if at > 17:
         yield "remark", 17, at

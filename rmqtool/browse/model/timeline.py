@@ -54,6 +54,7 @@ class Timeline:
             bucket[2] = latency_us
 
     def _widen(self) -> None:
+        # to a half, so that not each further bucket widens them again
         while len(self._buckets) >= MOST_BUCKETS // 2:
             self._width *= 2
             merged: dict[int, list[int]] = {}

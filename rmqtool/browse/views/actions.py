@@ -14,7 +14,6 @@ from ...ui.console import UNLIMITED, Style, one_line, styled, wrapped
 from ...ui.figures import count
 from ..model.columns import heads_of
 from ..model.export import MOST_NUMBERS, command_of, where_of, wireshark_of, write_rows
-from ..model.expressions import Offer
 from ..model.packets import write_packets
 from ..model.settings import SavedView, write_settings
 from .dialogs import TextDialog
@@ -43,9 +42,8 @@ class Acting(Judging):
         if len(table.marks) > MOST_NUMBERS:
             self.say(f"too many marked rows for an expression (maximum: {count(MOST_NUMBERS)})")
             return None
-        rows = [table.row(number) for number in sorted(table.marks)]
-        there = [row for row in rows if row is not None]
-        return where_of(there, table.table) if there else table.filter
+        rows = [row for number in sorted(table.marks) if (row := table.row(number)) is not None]
+        return where_of(rows, table.table) if rows else table.filter
 
     def action_export(self) -> None:
         """Ask for the output file of rows or packets."""
@@ -77,21 +75,6 @@ class Acting(Judging):
                 " ".join(shown),
                 heads_of(table.table),
             )
-
-    def ask(
-        self, purpose: str, placeholder: str, text: str, words: list[str] | None = None
-    ) -> None:
-        """Ask for input; `words`: completions."""
-        self.purpose = purpose
-        self.line.check = lambda _: None
-
-        def offers(typed: str) -> Offer:
-            start = typed.rfind(" ") + 1
-            last = typed[start:].lower()
-            return Offer(start, [word for word in words or () if last and last in word.lower()])
-
-        self.line.offers = offers
-        self.line.open(text, placeholder)
 
     def purposes(self) -> dict[str, Callable[[str], None]]:
         """Return the handler of typed text, by its purpose."""
@@ -140,8 +123,8 @@ class Acting(Judging):
         if self.view == MESSAGES:
             exchanges = {session.exchange_of_message(number) for number in numbers}
             numbers = sorted(number for number in exchanges if number is not None)
-        kept = [session.frames.exchange(number) for number in numbers]
-        chosen = [exchange for exchange in kept if exchange is not None]
+        frames = session.frames
+        chosen = [kept for number in numbers if (kept := frames.exchange(number)) is not None]
         return write_packets(session.captures, chosen, path, session.max_ratio)
 
     def action_copy(self) -> None:
@@ -150,21 +133,21 @@ class Acting(Judging):
         if table is None or where is None:
             return
         numbers = self.chosen_numbers()
-        rows = [table.row(number) for number in numbers[:MOST_NUMBERS]]
-        there = [row for row in rows if row is not None]
+        first = numbers[:MOST_NUMBERS]
+        rows = [row for number in first if (row := table.row(number)) is not None]
         read = session.options_of_reading()
         if session.tls_keylog:
             read += ["--tls-keylog", session.tls_keylog]
         command = command_of(session.captures, read, table.table, where)
         self.copy_to_clipboard(command)
         room = max(20, min(self.size.width * 9 // 10, 110) - 6)
-        of = f" for the first {count(len(there))} rows" if len(numbers) > len(rows) else ""
+        of = f" for the first {count(len(rows))} rows" if len(numbers) > len(first) else ""
         lines = [
             styled("Command (copied):", Style.BOLD),
             *wrapped(one_line(command, UNLIMITED), room, _MOST_LINES),
             "",
             styled(f"Wireshark display filter{of}:", Style.BOLD),
-            *(line for text in wireshark_of(there) for line in wrapped(text, room, _MOST_LINES)),
+            *(line for text in wireshark_of(rows) for line in wrapped(text, room, _MOST_LINES)),
         ]
         self.push_screen(TextDialog("Command and display filter", lines))
 

@@ -23,7 +23,6 @@ from ...summary.summary_tables import finding_text
 from ...ui.console import UNLIMITED, one_line
 from ...ui.figures import count, share
 from ...ui.status import ExitStatus
-from ..model.reading import BackgroundReading
 from ..model.session import BrowseSession
 from ..model.settings import Settings
 from .details import Details
@@ -80,7 +79,6 @@ class Screens(KeysInOrder):
     def __init__(
         self,
         session: BrowseSession,
-        reading: BackgroundReading,
         settings: Settings,
         settings_path: Path,
         plugins: tuple[NamedDecoder, ...] = (),
@@ -88,7 +86,6 @@ class Screens(KeysInOrder):
         # ANSI colours, so that disabling colours leaves no greys
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self.session = session
-        self.reading = reading
         self.settings = settings
         self.settings_path = settings_path
         self.plugins = plugins
@@ -243,7 +240,7 @@ class Screens(KeysInOrder):
         """Update the bar: views, reading progress, and listed rows."""
         tabs = [self._tab(number, name) for number, name in enumerate(VIEWS, 1)]
         shown = VIEWS.index(self.view)
-        if sum(map(len, tabs)) + 2 * len(tabs) > self.size.width:
+        if sum(map(len, tabs)) + 2 * len(tabs) > self.size.width:  # only the shown one
             tabs, shown = [tabs[shown], "1-5"], 0
         texts = "  ".join([*tabs, self.progress()]), self.status()
         if (self.view, *texts) != self._bars:  # each goes over a possibly slow connection

@@ -95,6 +95,21 @@ class Browser(Screens):
         self.line.offers = lambda text: offer(text, name, seen.values)
         self.line.open(table.filter, "filter: latency > 50ms and topic == …")
 
+    def ask(
+        self, purpose: str, placeholder: str, text: str, words: list[str] | None = None
+    ) -> None:
+        """Ask for input; `words`: completions."""
+        self.purpose = purpose
+        self.line.check = lambda _: None
+
+        def offers(typed: str) -> Offer:
+            start = typed.rfind(" ") + 1
+            last = typed[start:].lower()
+            return Offer(start, [word for word in words or () if last and last in word.lower()])
+
+        self.line.offers = offers
+        self.line.open(text, placeholder)
+
     def on_filter_line_entered(self, event: FilterLine.Entered) -> None:
         """Handle the typed text."""
         self.line.shut()
@@ -172,12 +187,8 @@ class Browser(Screens):
 
     def action_search(self) -> None:
         """Open the search line."""
-        if self.table is None:
-            return
-        self.purpose = "search"
-        self.line.check = lambda _: None
-        self.line.offers = lambda _: Offer(0, [])
-        self.line.open("", "search in all columns")
+        if self.table is not None:
+            self.ask("search", "search in all columns", "")
 
     def _search(self, text: str) -> None:
         self.searched = text

@@ -17,7 +17,6 @@ from dissectors.where.filter import WhereError
 from ..model.expressions import Offer
 from .paint import text_of
 
-MOST_SHOWN: Final = 6
 _NO_OFFER: Final = Offer(0, [])
 
 
@@ -41,7 +40,7 @@ class LineInput(Input):
 
     def action_leave(self) -> None:
         """Move the focus to the list."""
-        self._line.post_message(FilterLine.Left(self._line))
+        self._line.post_message(FilterLine.Left())
 
     @property
     def _line(self) -> FilterLine:
@@ -65,17 +64,12 @@ class FilterLine(Vertical):
     class Entered(Message):
         """The line was submitted."""
 
-        def __init__(self, line: FilterLine, text: str) -> None:
+        def __init__(self, text: str) -> None:
             super().__init__()
-            self.line = line
             self.text = text
 
     class Left(Message):
         """The line was cancelled."""
-
-        def __init__(self, line: FilterLine) -> None:
-            super().__init__()
-            self.line = line
 
     def __init__(
         self,
@@ -99,7 +93,7 @@ class FilterLine(Vertical):
     def on_mount(self) -> None:
         """Hide the completions at first."""
         words = self.query_one(OptionList)
-        words.can_focus = False
+        words.can_focus = False  # a click must not take the keys from the input
         words.display = False
         self.query_one(".wrong").display = False
 
@@ -157,7 +151,7 @@ class FilterLine(Vertical):
             return
         if text and text not in self.history[-1:]:
             self.history.append(text)
-        self.post_message(self.Entered(self, text))
+        self.post_message(self.Entered(text))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Accept the completion under the mouse."""
@@ -182,6 +176,7 @@ class FilterLine(Vertical):
         try:
             self.check(text)
         except WhereError as error:
+            # The word that is being typed is not wrong yet.
             at_end = error.position >= len(text.rstrip()) or self._offer.start <= error.position
             if not (typing and at_end):
                 message = f"{error.pointed()}\n  {error.reason}"

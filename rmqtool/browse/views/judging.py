@@ -14,8 +14,9 @@ from dissectors.quantities import counted
 
 from ...api.tables.named import CONNECTIONS, EXCHANGES, MESSAGES
 from ...summary.verdict import problem_line
+from ...summary.watch import LOOK, SHARE
 from ...ui.console import one_line
-from ..model.columns import time_field
+from ..model.columns import field_of
 from ..model.detail import Detail
 from ..model.expressions import joined, of_cell, of_range, without_range
 from ..model.story import life_lines, talk_lines
@@ -25,12 +26,8 @@ from .lines_view import LinesView
 from .tables import PROBLEMS, SUMMARY
 from .timeline_strip import TimelineStrip
 
-LOOK: Final = 1.0
-"""seconds between checks for problems"""
 MOST_NOTIFIED: Final = 2
 """most notifications of problems at a time"""
-SHARE: Final = 20
-"""checks may use a twentieth of the time"""
 
 
 class Judging(Browser):
@@ -231,7 +228,7 @@ class Judging(Browser):
         """List the rows of a time range."""
         table = self.table
         if table is not None:
-            field = time_field(table.table)
+            field = field_of(table.table, "TIME")
             text = without_range(table.filter, field)
             self.filter_by(joined(text, of_range(field, event.first, event.end)))
             self.action_to_list()

@@ -29,67 +29,67 @@ class Key(NamedTuple):
     keys: str
     """Textual names, separated by commas"""
     action: str
-    shown: str
-    """names in the help"""
     says: str
     """description of the action"""
+    shown_as: str = ""
+    """name in the help; empty: that of Textual"""
+
+    @property
+    def shown(self) -> str:
+        """Name in the help."""
+        return self.shown_as or self.keys
 
 
 GROUPS: Final[dict[str, tuple[Key, ...]]] = {
     "Views": (
-        Key("1", "view('exchanges')", "1", "exchanges"),
-        Key("2", "view('messages')", "2", "messages"),
-        Key("3", "view('connections')", "3", "connections"),
-        Key("4", "view('problems')", "4", "problems: what is wrong, and its evidence"),
-        Key("5", "view('summary')", "5", "summary"),
-        Key("tab", "other_pane", "Tab", "switch between list and details"),
-        Key("d", "toggle_details", "d", "show or hide details"),
-        Key("F", "follow", "F", "follow: stay on the last row"),
+        Key("1", "view('exchanges')", "exchanges"),
+        Key("2", "view('messages')", "messages"),
+        Key("3", "view('connections')", "connections"),
+        Key("4", "view('problems')", "problems: what is wrong, and its evidence"),
+        Key("5", "view('summary')", "summary"),
+        Key("tab", "other_pane", "switch between list and details", "Tab"),
+        Key("d", "toggle_details", "show or hide details"),
+        Key("F", "follow", "follow: stay on the last row"),
     ),
     "Filter and search": (
-        Key("f", "filter", "f", "edit the filter (--where syntax); Tab completes"),
-        Key("x", "clear_filter", "x", "clear the filter"),
-        Key("backspace", "filter_before", "Backspace", "previous filter"),
-        Key("equals_sign", "only(True)", "=", "show only rows with this cell's value"),
-        Key("minus", "only(False)", "-", "hide rows with this cell's value"),
-        Key("t", "timeline", "t", "timeline: select a time range with arrows, Space, Enter"),
-        Key("full_stop", "conversation", ".", "show only this conversation"),
-        Key("slash", "search", "/", "search in all columns"),
-        Key("n", "again(1)", "n", "next match"),
-        Key("N", "again(-1)", "N", "previous match"),
+        Key("f", "filter", "edit the filter (--where syntax); Tab completes"),
+        Key("x", "clear_filter", "clear the filter"),
+        Key("backspace", "filter_before", "previous filter", "Backspace"),
+        Key("equals_sign", "only(True)", "show only rows with this cell's value", "="),
+        Key("minus", "only(False)", "hide rows with this cell's value", "-"),
+        Key("t", "timeline", "timeline: select a time range with arrows, Space, Enter"),
+        Key("full_stop", "conversation", "show only this conversation", "."),
+        Key("slash", "search", "search in all columns", "/"),
+        Key("n", "again(1)", "next match"),
+        Key("N", "again(-1)", "previous match"),
     ),
     "Order and marks": (
-        Key("s", "sort", "s", "sort by time, latency, size, or completion"),
-        Key("S", "reverse", "S", "reverse the sort order"),
-        Key("m", "mark", "m", "mark or unmark the row"),
-        Key("M", "only_marked", "M", "show only marked rows, or all rows"),
-        Key("u", "unmark", "u", "clear all marks"),
+        Key("s", "sort", "sort by time, latency, size, or completion"),
+        Key("S", "reverse", "reverse the sort order"),
+        Key("m", "mark", "mark or unmark the row"),
+        Key("M", "only_marked", "show only marked rows, or all rows"),
+        Key("u", "unmark", "clear all marks"),
     ),
     "Details": (
-        *(Key(key, f"mode('{mode}')", key, name) for mode, (key, name) in MODES.items()),
-        Key("r", "jump_side", "r", "switch between request and response"),
-        Key(
-            "e",
-            "evidence",
-            "e",
-            "go to a problem's evidence, a message's exchange, or a connection",
-        ),
-        Key("a", "attempts", "a", "show all attempts of the message"),
+        *(Key(key, f"mode('{mode}')", name) for mode, (key, name) in MODES.items()),
+        Key("r", "jump_side", "switch between request and response"),
+        Key("e", "evidence", "go to a problem's evidence, a message's exchange, or a connection"),
+        Key("a", "attempts", "show all attempts of the message"),
     ),
     "Actions": (
-        Key("w", "export", "w", "export marked or all rows: .pcapng, .json, .jsonl, .parquet"),
-        Key("C", "copy", "C", "copy the rows as a command, and show a display filter"),
-        Key("R", "replay", "R", "replay the rows: show the plan, then ask for a target"),
-        Key("c", "columns", "c", "choose columns; they are remembered"),
-        Key("V", "save", "V", "save the view under a name"),
-        Key("v", "load", "v", "load a saved view"),
-        Key("p", "pause", "p", "pause or resume updates"),
+        Key("w", "export", "export marked or all rows: .pcapng, .json, .jsonl, .parquet"),
+        Key("C", "copy", "copy the rows as a command, and show a display filter"),
+        Key("R", "replay", "replay the rows: show the plan, then ask for a target"),
+        Key("c", "columns", "choose columns; they are remembered"),
+        Key("V", "save", "save the view under a name"),
+        Key("v", "load", "load a saved view"),
+        Key("p", "pause", "pause or resume updates"),
     ),
     "Everything": (
-        Key("question_mark", "help", "?", "show these keys"),
-        Key("T", "theme", "T", "switch between dark and light"),
-        Key("escape", "to_list", "Esc", "back to the list"),
-        Key("q", "quit", "q", "quit"),
+        Key("question_mark", "help", "show these keys", "?"),
+        Key("T", "theme", "switch between dark and light"),
+        Key("escape", "to_list", "back to the list", "Esc"),
+        Key("q", "quit", "quit"),
     ),
 }
 

@@ -148,7 +148,7 @@ class FullBrowser(Acting):
         """Run an rmqtool command; show its output and status."""
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", *words],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,  # its questions would be asked behind the screen
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )

@@ -146,6 +146,7 @@ class RowList(ScrollView, can_focus=True):
         first = max(0, min(self.cursor, count - SAMPLE))
         numbers = [self.rows.number_at(place) for place in range(first, min(count, first + SAMPLE))]
         rows = [self.rows.row(number) for number in numbers if number is not None]
+        # A row is one line; the details have the rest.
         columns = [
             column._replace(wraps=False, most=min(column.most, 60)) for column in self._columns
         ]

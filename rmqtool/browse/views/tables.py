@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from analytics.diagnosis.problem import Problem
 
@@ -13,13 +13,10 @@ from ...ui.columns import LineColumn
 from ...ui.common_options import Order
 from ...ui.console import one_line
 from ...ui.figures import clock, count
-from ..model.columns import line_columns, sort_column, timeline_of
+from ..model.columns import TIMELINES, line_columns, sort_column
 from ..model.expressions import test_of_text
 from ..model.listing import Listing, ListOrder
 from ..model.session import BrowseSession
-
-if TYPE_CHECKING:
-    from .row_list import RowList
 
 PROBLEMS: Final = "problems"
 SUMMARY: Final = "summary"
@@ -38,7 +35,7 @@ class TableView:
     def __init__(self, session: BrowseSession, table: str, columns: Sequence[str]) -> None:
         self.table = table
         self.store = session.store(table)
-        self.listing = Listing(self.store, timeline_of(table), lambda: session.is_reading)
+        self.listing = Listing(self.store, TIMELINES[table], lambda: session.is_reading)
         self.filter = ""
         """current filter expression"""
         self.before: list[str] = []
@@ -81,11 +78,7 @@ class TableView:
         if self.sort:
             column, by_time = sort_column(self.table, self.sort), self.sort == "time"
             order = ListOrder(column, self.descending, by_time and not self.descending)
-        if self.only_marked:
-            marked = frozenset(self.marks)
-            self.listing.choose(test, order, marked)
-        else:
-            self.listing.choose(test, order)
+        self.listing.choose(test, order, frozenset(self.marks) if self.only_marked else None)
 
     def line_columns(self) -> list[LineColumn[Any]]:
         """Return the shown columns."""
@@ -145,8 +138,3 @@ PROBLEM_COLUMNS: Final[list[LineColumn[Problem]]] = [
     LineColumn("PROBLEM", _title, 2, 30, 200),
     LineColumn("RULE", lambda p: p.rule, 8, 12, 32),
 ]
-
-
-def view_of(widget: RowList) -> str:
-    """Return the view of a list."""
-    return widget.id or ""

@@ -76,7 +76,7 @@ class TimelineStrip(Widget, can_focus=True):
         pieces: list[Piece] = []
         for at, bucket in enumerate(buckets):
             value = bucket.rows if y == 0 else bucket.latency_us
-            bar = _BARS[-(-value * (len(_BARS) - 1) // most)]
+            bar = _BARS[-(-value * (len(_BARS) - 1) // most)]  # rounded up: one row is visible
             style = (_WRONG if bucket.bad else PLAIN) if y == 0 else _SLOW
             if y == 0 and bucket.bad and self.app.no_color:
                 bar = _WRONG_BAR

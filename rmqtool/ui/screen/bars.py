@@ -39,7 +39,7 @@ def bar_lines(rows: Sequence[BarRow], terminal: Terminal, indent: int = 2) -> li
         return _drawn(rows, terminal, (indent, label, wide), most, widths)
     lines = []
     for row in rows:
-        length = -(-row.number * wide // most)
+        length = -(-row.number * wide // most)  # rounded up: small numbers are visible, too
         blocks = styled(_BLOCK * length, Style.CYAN) if terminal.colour else _BLOCK * length
         notes = [text.rjust(width) for text, width in zip(row.notes, widths, strict=True)]
         bar = f"{blocks}{' ' * (wide - length)}"

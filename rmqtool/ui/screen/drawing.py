@@ -88,7 +88,7 @@ def console_on(
         legacy_windows=False,
         force_jupyter=False,
         theme=Theme(styles) if styles else None,
-        _environ={},
+        _environ={},  # `terminal` has decided on COLUMNS and NO_COLOR
     )
 
 

@@ -1,10 +1,8 @@
 """Progress on standard error: a line that updates itself on a terminal, periodic lines elsewhere.
 
-Rules: on a terminal rich draws a bar if the total is known, otherwise a spinner; nothing is shown
-for the first two seconds, and while rows are printed on the same screen. Elsewhere a line is
-written every ten seconds, so a log shows that a long run continues; endless runs write none. The
-cursor is never hidden, so a killed run leaves the terminal intact. The clock is an argument, so
-tests need not wait.
+Rules: on a terminal rich draws a bar if the total is known, otherwise a spinner, but nothing while
+rows are printed on the same screen. Elsewhere lines show in a log that a long run continues;
+endless runs write none.
 """
 
 from __future__ import annotations
@@ -79,6 +77,7 @@ class ProgressLine:
     def show(self, far: Far) -> None:
         """Show the progress."""
         if self.terminal.is_terminal:
+            # The cursor is not hidden, so that a killed run leaves the terminal intact.
             self._stream.write(f"\r{drawn(far, self.seconds, self.terminal)}\x1b[K")
             self._visible = True
         else:
@@ -148,7 +147,7 @@ class Progress:
         """Return the current text."""
         rate = read / seconds if seconds > 0 else 0.0
         found_text = f"{count(found)} {self._noun}"
-        if total is None or total < read:
+        if total is None or total < read:  # a file that grows
             return Far(f"{size(read)} read, {size(int(rate))}/s, {found_text}")
         left = duration(int((total - read) / rate * 1_000_000)) if rate and read < total else "0 s"
         done = read / total if total else 1.0

@@ -28,6 +28,7 @@ def table_lines(
     """Return all rows of a table as lines that fit the terminal."""
     if not rows:
         return TableLines([], [])
+    # A sample of more rows than there are: all of them determine the widths.
     table = LineTable(columns, terminal, len(rows) + 1)
     if terminal.is_terminal:
         lines = drawn(table.laid(rows), terminal)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,13 @@ def test_reading_a_file_does_not_load_scapy() -> None:
 def test_an_interface_gives_rows_as_they_come_and_keeps_the_rights() -> None:
     pytest.importorskip("scapy.packet")
     rights = Path("/proc/self/status").read_text()
-    wire = Wire()
+    wire, ended = Wire(), threading.Event()
+
+    def talk() -> None:
+        while not ended.wait(0.05):
+            wire.say(send(1).frame, sent(1, 1).frame)
+
+    talking = threading.Thread(target=talk)
     try:
         capture = rmqtool.read(
             interface="lo",
@@ -64,31 +71,17 @@ def test_an_interface_gives_rows_as_they_come_and_keeps_the_rights() -> None:
             duration=20,
             decode_as=[wire.port],
         )
-        found = []
-        batches = capture._batches(_exchanges(), _all())
-        for batch in batches:
-            found += [row.request_name for row in batch if row.request_name is not None]
-            if found:
-                break
-            wire.say(send(1).frame, sent(1, 1).frame)
-        batches.close()  # type: ignore[attr-defined]
+        found = capture.exchanges("has request_name")
+        talking.start()
+        assert next(found).request_name == "SEND_MESSAGE_V2"
+        del found
     finally:
+        ended.set()
+        if talking.ident is not None:
+            talking.join()
         wire.close()
-    assert found[0] == "SEND_MESSAGE_V2"
     assert _rights_in(Path("/proc/self/status").read_text()) == _rights_in(rights)
     assert os.geteuid() == 0
-
-
-def _exchanges() -> object:
-    from rmqtool.api.tables.exchanges import EXCHANGES
-
-    return EXCHANGES
-
-
-def _all() -> object:
-    from rmqtool.api.choice import Choice
-
-    return Choice()
 
 
 def _rights_in(status: str) -> list[str]:

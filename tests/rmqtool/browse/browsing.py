@@ -60,7 +60,7 @@ async def browsing_in(
     folder = TemporaryDirectory()
     settings = settings or Path(folder.name) / "browse.json"
     reading = BackgroundReading(session, filling, stop)
-    browser = FullBrowser(session, reading, read_settings(settings), settings, plugins)
+    browser = FullBrowser(session, read_settings(settings), settings, plugins)
     try:
         async with browser.run_test(size=size, notifications=True) as pilot:
             yield browser, pilot

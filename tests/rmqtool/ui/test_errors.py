@@ -9,8 +9,7 @@ import pytest
 
 from dissectors.rows.parquet import MissingLibraryError
 from dissectors.tcp.source import CaptureError
-from rmqtool.cli import _framed
-from rmqtool.ui.errors import _Screen, guarded, print_note, said
+from rmqtool.ui.errors import guarded, print_note, said
 from rmqtool.ui.status import CommandError, ExitStatus, Terminated
 from tests.expected import SAMPLES
 from tests.rmqtool.command import ROOT, rmqtool
@@ -57,7 +56,6 @@ class Screen(io.StringIO):
 
 def test_an_error_on_a_terminal_is_in_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     """Here plain lines, too, where it cannot be drawn; conditions and Ctrl-C never are."""
-    monkeypatch.setattr(_Screen, "lines_of", staticmethod(_framed))
     for name, value in (("COLUMNS", "80"), ("NO_COLOR", "1")):
         monkeypatch.setenv(name, value)
     screen = Screen()

@@ -73,7 +73,7 @@ def records(*times: int) -> bytes:
 @pytest.fixture
 def offset(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     now = [0]
-    monkeypatch.setattr(feeds, "_clock_offset", lambda: now[0])
+    monkeypatch.setattr(feeds, "clock_offset", lambda: now[0])
     return now
 
 

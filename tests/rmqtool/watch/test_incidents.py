@@ -127,7 +127,7 @@ def test_packets_are_kept_when_their_diagnosis_takes_too_long(
     def hang(*_: object) -> None:
         signal.raise_signal(signal.SIGALRM)
 
-    monkeypatch.setattr(incident_capture, "_diagnosis", hang)
+    monkeypatch.setattr(incident_capture, "fed", hang)
     kept = keep_incident(order(tmp_path, SAMPLE, "x"))
     assert (kept.error, kept.diagnosed, kept.packets > 0) == ("", False, True)
     assert len(packets_of(tmp_path / "x" / "capture.pcapng")) == kept.packets
@@ -141,7 +141,7 @@ def test_a_copy_that_takes_too_long_leaves_nothing(
     def hang(*_: object) -> None:
         signal.raise_signal(signal.SIGALRM)
 
-    monkeypatch.setattr(incident_capture, "_copy", hang)
+    monkeypatch.setattr(incident_capture, "SegmentReader", hang)
     kept = keep_incident(order(tmp_path, SAMPLE, "x"))
     assert "took longer than" in kept.error
     assert list(tmp_path.iterdir()) == []

@@ -15,8 +15,8 @@ import pytest
 
 from dissectors.decode.pipeline import Decode
 from rmqtool.watch import metrics as of
-from rmqtool.watch.exporters import prometheus_names
-from rmqtool.watch.metrics import METRICS, Count, Distribution, TrafficMetrics
+from rmqtool.watch.exporters import prometheus_name
+from rmqtool.watch.metrics import METRICS, Count, Distribution, MetricKind, TrafficMetrics
 from tests.analytics.diagnosis.made_rows import exchange
 
 from ..command import PROGRAM, ROOT
@@ -30,6 +30,16 @@ def figures(metrics: TrafficMetrics, metric: of.MetricDefinition) -> dict[tuple[
     """The series of a metric; of a histogram their counts."""
     series = dict(metrics.families())[metric]
     return {key: one.value if isinstance(one, Count) else one.count for key, one in series}
+
+
+def prometheus_names(metric: of.MetricDefinition) -> list[str]:
+    """Return the names of all samples of a metric."""
+    name = prometheus_name(metric)
+    if metric.kind is MetricKind.COUNTER:
+        return [f"{name}_total"]
+    if metric.kind is MetricKind.HISTOGRAM:
+        return [f"{name}_{part}" for part in ("bucket", "count", "sum")]
+    return [name]
 
 
 def of_sample(name: str) -> TrafficMetrics:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from dissectors.rows.record import COLUMNS, ExchangeRecord
-from rmqtool.browse.model.columns import timeline_of
+from rmqtool.browse.model.columns import TIMELINES
 from rmqtool.browse.model.disk import PART_ROWS, SEGMENT_ROWS, RowStore
 from rmqtool.browse.model.expressions import test_of_text as compiled
 from rmqtool.browse.model.listing import Listing, ListOrder
@@ -81,7 +81,7 @@ def test_a_row_outlives_its_file() -> None:
 def test_a_listing_drops_rows_that_went_while_it_was_done() -> None:
     row = a_row()
     store = RowStore(ExchangeRecord, COLUMNS)
-    listing = Listing(store, timeline_of("exchanges"))
+    listing = Listing(store, TIMELINES["exchanges"])
     listing.choose(compiled("opaque >= 3", "exchanges"), ListOrder("latency_us"))
     store.add(rows_like(row, 0, 3 * SEGMENT_ROWS))
     wait_for(lambda: listing.is_done)
@@ -96,7 +96,7 @@ def test_a_listing_drops_rows_that_went_while_it_was_done() -> None:
 def test_a_listing_filters_and_sorts_what_comes() -> None:
     row = a_row()
     store = RowStore(ExchangeRecord, COLUMNS)
-    listing = Listing(store, timeline_of("exchanges"))
+    listing = Listing(store, TIMELINES["exchanges"])
     store.add(rows_like(row, 0, 1500))
     listing.choose(compiled('topic == "主题-3"', "exchanges"), ListOrder("latency_us", True))
     store.add(rows_like(row, 1500, 1500))
@@ -117,7 +117,7 @@ def test_a_listing_filters_and_sorts_what_comes() -> None:
 def test_a_listing_is_put_in_order_once_all_rows_are_there() -> None:
     store = RowStore(ExchangeRecord, COLUMNS)
     growing = True
-    listing = Listing(store, timeline_of("exchanges"), lambda: growing)
+    listing = Listing(store, TIMELINES["exchanges"], lambda: growing)
     rows = rows_like(a_row(), 0, 3000)
     for place, one in enumerate(rows):
         one.request_time = None if place % 100 == 99 else 10_000 - place
