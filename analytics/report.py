@@ -15,8 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from textwrap import dedent
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from dissectors.table_text import entries
 from dissectors.times import Bounds
 
 from .kept import Kept
@@ -52,6 +54,23 @@ class TableColumn(NamedTuple):
     """unit of a number: µs, bytes, share (0 to 1), 1/s; empty: none"""
     meaning: str
     """one-line description for the documentation"""
+
+
+def table_columns(text: str) -> tuple[TableColumn, ...]:
+    """Return the columns in a text: ``name type unit: meaning``, the unit only if there is one.
+
+    A line that is indented further continues the one before.
+    """
+    columns = []
+    for head, meaning in entries(dedent(text)):
+        name, type_, *unit = head.split()
+        columns.append(TableColumn(name, type_, "".join(unit), meaning))
+    return tuple(columns)
+
+
+def column_names(text: str) -> tuple[str, ...]:
+    """Return the names of columns in a text, separated by blanks."""
+    return tuple(text.split())
 
 
 class ReportTable(NamedTuple):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from ..consuming.items import Item
 from ..consuming.known import Known
-from ..report import ReportInput, TableColumn
+from ..report import ReportInput, table_columns
 from ..schema import arrow_schema_of
 from ..sql.relation import Relation
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 SHARE: Final = "known"
 """share name for reports with the same fold (`Report.shares`)"""
-ITEM: Final = (
-    TableColumn("key", "string", "", ""),
-    TableColumn("at", "int", "", ""),
-    TableColumn("then", "int", "", ""),
-    TableColumn("text", "string", "", ""),
-)
+ITEM: Final = table_columns("""
+    key string
+    at int
+    then int
+    text string
+""")
 """`Item` as columns"""
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from ..consuming.items import Item
 from ..consuming.known import CONNECTIONS_KNOWN_BY, KNOWN_BY, Known
 from ..inputs.rows import connections_in, exchanges_in, findings_in, json_text_of, messages_in
-from ..report import ReportInput, ReportTable, TableColumn
+from ..report import ReportInput, ReportTable, TableColumn, table_columns
 from ..schema import TYPES, arrow_rows, schema_of
 from ..sql.expressions import text
 from ..sql.relation import Relation
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 Batches = Iterator["pyarrow.RecordBatch"]
 T = TypeVar("T")
 _TEXT: Final = (TableColumn("value", "string", "", ""),)
-_ROW: Final = (TableColumn("table", "string", "", ""), TableColumn("value", "string", "", ""))
+_ROW: Final = table_columns("""
+    table string
+    value string
+""")
 _PARTS: Final = 32
 """tasks of the first merge step, before one task merges their results"""
 

@@ -13,7 +13,7 @@ from dissectors.endpoint import host_of
 from dissectors.rows.outcome import FAILED, NOT_DURABLE, OK
 from dissectors.rows.relays import Hop, Relay, hop_pairs
 
-from ..report import ReportInput, TableColumn
+from ..report import ReportInput, TableColumn, table_columns
 from ..schema import SOURCE, arrow_schema_of
 from ..sql.engine import with_texts
 from ..sql.expressions import texts
@@ -29,41 +29,43 @@ if TYPE_CHECKING:
 RELAYS = "relays"
 """The share of `ReportInput.kept` that these are."""
 
-RELAY_COLUMNS: tuple[TableColumn, ...] = (
-    TableColumn("relay", "string", "", "relay `address:port`"),
-    TableColumn("server_address", "string", "", "upstream `address:port`"),
-    TableColumn("from_host", "string", "", "source address of the relay's upstream connections"),
-    TableColumn("sends", "int", "", "answered sends seen on both hops"),
-    TableColumn("outer_p50_us", "int", "µs", "median latency of the outer hop (client view)"),
-    TableColumn("inner_p50_us", "int", "µs", "median latency of the inner hop (broker)"),
-    TableColumn("own_p50_us", "int", "µs", "median time spent in the relay"),
-    TableColumn("outer_p99_us", "int", "µs", "99th percentile of the outer hop"),
-    TableColumn("inner_p99_us", "int", "µs", "99th percentile of the inner hop"),
-    TableColumn("own_p99_us", "int", "µs", "99th percentile of time spent in the relay"),
-    TableColumn("own_max_us", "int", "µs", "maximum time spent in the relay"),
-)
+RELAY_COLUMNS = table_columns("""
+    relay string: relay `address:port`
+    server_address string: upstream `address:port`
+    from_host string: source address of the relay's upstream connections
+    sends int: answered sends seen on both hops
+    outer_p50_us int µs: median latency of the outer hop (client view)
+    inner_p50_us int µs: median latency of the inner hop (broker)
+    own_p50_us int µs: median time spent in the relay
+    outer_p99_us int µs: 99th percentile of the outer hop
+    inner_p99_us int µs: 99th percentile of the inner hop
+    own_p99_us int µs: 99th percentile of time spent in the relay
+    own_max_us int µs: maximum time spent in the relay
+""")
 """One row per relay and server behind it."""
 
 _PAIR_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn(SOURCE, "string", "", ""),
-    TableColumn("conversation", "int", "", ""),
-    TableColumn("opaque", "int", "", ""),
-    TableColumn("unique_key", "string", "", ""),
-    TableColumn("place", "int", "", "place of the outer hop among those that may be it"),
-    TableColumn("relay", "string", "", ""),
-    TableColumn("from_host", "string", "", ""),
-    TableColumn("server_address", "string", "", ""),
-    TableColumn("proven", "bool", "", ""),
-    TableColumn("of_call", "bool", "", ""),
-    TableColumn("outer_us", "int", "µs", ""),
-    TableColumn("inner_us", "int", "µs", ""),
+    *table_columns("""
+        conversation int
+        opaque int
+        unique_key string
+        place int: place of the outer hop among those that may be it
+        relay string
+        from_host string
+        server_address string
+        proven bool
+        of_call bool
+        outer_us int µs
+        inner_us int µs
+    """),
 )
 """One row per inner hop and possible outer hop: `relays.HopPair`."""
-_INNER_COLUMNS: tuple[TableColumn, ...] = (
-    TableColumn("topic", "string", "", ""),
-    TableColumn("inner_sends", "int", "", ""),
-    TableColumn("inner_sent", "int", "", ""),
-)
+_INNER_COLUMNS = table_columns("""
+    topic string
+    inner_sends int
+    inner_sent int
+""")
 _GOOD = texts((OK, NOT_DURABLE))
 _FOUND = ("relay", "from_host", "server_address")
 _SIDES = ("outer", "inner", "own")

@@ -22,7 +22,7 @@ from dissectors.remoting.broker_addresses import SEPARATOR
 from dissectors.remoting.code_sets import SENDS
 
 from .. import derived
-from ..report import ReportInput, Row, TableColumn, sum_of
+from ..report import ReportInput, Row, TableColumn, sum_of, table_columns
 from ..schema import SOURCE, arrow_rows
 from ..sql.expressions import numbers, place_of
 from ..sql.relation import Relation
@@ -48,36 +48,29 @@ GAP_US = 10_000_000
 """Minimum time between failed connects of two separate outages."""
 BURST_US = 200_000
 """Maximum time between connects of a client that retries for one message."""
-CONNECT_COUNTS: tuple[TableColumn, ...] = (
-    TableColumn("connects", "int", "", "failed connection attempts"),
-    TableColumn("refused", "int", "", "connection attempts refused with RST"),
-    TableColumn("no_response", "int", "", "connection attempts without any response to the SYN"),
-)
+CONNECT_COUNTS = table_columns("""
+    connects int: failed connection attempts
+    refused int: connection attempts refused with RST
+    no_response int: connection attempts without any response to the SYN
+""")
 CONNECT_COLUMNS: tuple[TableColumn, ...] = (
-    TableColumn("broker", "string", "", "broker name if known, otherwise address"),
-    TableColumn("server_address", "string", "", "`address:port`"),
-    TableColumn("client", "string", "", "client address without port"),
-    TableColumn(
-        "who",
-        "string",
-        "",
-        (
-            "`producer`: sent messages to the server; `client`: sent other requests or learned "
-            "the server from a route; `stranger`: sent nothing (port probe, health check, or "
-            "incomplete capture)"
-        ),
-    ),
+    *table_columns("""
+        broker string: broker name if known, otherwise address
+        server_address string: `address:port`
+        client string: client address without port
+        who string: `producer`: sent messages to the server; `client`: sent other requests or
+          learned the server from a route; `stranger`: sent nothing (port probe, health check, or
+          incomplete capture)
+    """),
     *CONNECT_COUNTS,
-    TableColumn(
-        "silent",
-        "int",
-        "",
-        "connections without any request; if present, some failed attempts may come from a probe",
-    ),
-    TableColumn("first_time", "time", "", "first failed connection attempt"),
-    TableColumn("last_time", "time", "", "last failed connection attempt"),
-    TableColumn("capture", "string", "", "capture of the first occurrence"),
-    TableColumn("conversation", "int", "", "TCP connection number"),
+    *table_columns("""
+        silent int: connections without any request; if present, some failed attempts may come from
+          a probe
+        first_time time: first failed connection attempt
+        last_time time: last failed connection attempt
+        capture string: capture of the first occurrence
+        conversation int: TCP connection number
+    """),
 )
 """One row per server and client address with failed connects."""
 
@@ -309,11 +302,11 @@ def _gone_of_host(failed: pyarrow.Table, tied: pyarrow.Table) -> pyarrow.Table:
     return arrow_rows(rows, _GONE_COLUMNS)
 
 
-_GONE_COLUMNS = (
-    TableColumn("client", "string", "", ""),
-    TableColumn("bucket", "int", "", ""),
-    TableColumn("gone", "string", "", ""),
-)
+_GONE_COLUMNS = table_columns("""
+    client string
+    bucket int
+    gone string
+""")
 BUCKET = f"begin div {GAP_US}"
 """SQL: the bucket of `begin` in µs."""
 MOST_GONE = 64
