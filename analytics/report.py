@@ -124,16 +124,16 @@ class ReportInput:
     """Input of the reports. All tables have the column `source` besides their own."""
 
     exchanges: Relation
-    """one row per exchange: `analytics.schema.exchange_schema`"""
+    """one row per exchange; the columns of all tables: `analytics.schema.INPUT_TABLES`"""
     kept: Kept = field(compare=False, repr=False)
     """engine, and relations cached for several uses"""
     conversations: Relation | None = None
-    """one row per TCP connection: `conversation_schema`; None: unknown"""
+    """one row per TCP connection; None: unknown"""
     findings: Relation | None = None
-    """one row per finding: `finding_schema`; None: unknown"""
+    """one row per finding; None: unknown"""
     messages: Relation | None = None
-    """one row per message and exchange: `message_schema`; None: not used by the requested reports,
-    or missing in the input
+    """one row per message and exchange; None: not used by the requested reports, or missing in the
+    input
     """
     asked: Bounds | None = None
     """requested time range; None: unrestricted"""

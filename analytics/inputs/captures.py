@@ -10,6 +10,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from time import time_ns
 
@@ -83,14 +84,4 @@ class TemporaryLog:
             log.discard()
             raise
         (written,) = inputs_of([str(self.path)])
-        return Input(
-            captures.name,
-            written.kind,
-            written.exchanges,
-            written.conversations,
-            written.findings,
-            written.manifest,
-            written.rows,
-            written.bytes,
-            written.messages,
-        )
+        return replace(written, name=captures.name)

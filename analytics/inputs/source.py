@@ -14,9 +14,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dissectors.decode.decoded_log import FINDING_COLUMNS
-from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, RENAMED_ENDS
-from dissectors.rows.message_record import MESSAGE_COLUMNS
+from dissectors.rows.conversation_record import RENAMED_ENDS
 from dissectors.rows.record import COLUMNS
 from dissectors.tcp.decompression import MOST_TIMES
 
@@ -24,21 +22,14 @@ from ..cells import CellTable, merged_cells
 from ..errors import ReportError
 from ..kept import Kept
 from ..report import ReportInput
-from ..schema import Described
+from ..schema import INPUT_TABLES, Described
 from ..sql.expressions import text
 from ..sql.relation import Relation
-from .inputs import Input, InputError, InputKind, about_repeated
+from .inputs import Input, InputKind, about_repeated
 from .reader import LineRows, Reader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_TABLES: tuple[tuple[str, Sequence[Described]], ...] = (
-    ("exchanges", COLUMNS),
-    ("conversations", CONVERSATION_COLUMNS),
-    ("findings", FINDING_COLUMNS),
-    ("messages", MESSAGE_COLUMNS),
-)
 
 
 @dataclass(slots=True)
@@ -169,7 +160,7 @@ def _add_files(reader: Reader, entry: Input, parts: _Parts, messages: bool) -> N
         "findings": entry.findings,
         "messages": entry.messages if messages else None,
     }
-    for name, columns in _TABLES:
+    for name, columns in INPUT_TABLES.items():
         of_table = files[name]
         if of_table is not None:
             if entry.kind is InputKind.table:
@@ -228,6 +219,3 @@ def refuse_nothing(tables: Tables, chosen: str = "") -> None:
             "no exchanges in the input",
             "to see what a capture contains: rmqtool decode pcap CAPTURE --summary",
         )
-
-
-__all__ = ["InputError", "Tables", "count_of", "read_here", "read_inputs", "refuse_nothing"]

@@ -18,7 +18,7 @@ from dissectors.rows.column import NAMES
 from dissectors.rows.record import DERIVED
 from dissectors.tcp.decompression import MOST_TIMES
 
-from ..schema import SOURCE, Described, absent_derived, derived_column, schema_of
+from ..schema import INPUT_TABLES, SOURCE, Described, absent_derived, derived_column, schema_of
 from ..spark.connect import is_connect
 from ..spark.engine import SparkEngine
 from ..spark.places import uri_of
@@ -28,7 +28,7 @@ from ..sql.relation import Relation
 from .capture_frame import CaptureRows, RemoteCaptureRows, table_in
 from .inputs import Input, is_small
 from .reader import LineRows
-from .row_batches import ALL, CONVERSATIONS, EXCHANGES, FINDINGS, MESSAGES
+from .row_batches import ALL, MESSAGES
 from .rows_here import json_lines_here, parquet_here, read_schema, rows_of_lines
 
 if TYPE_CHECKING:
@@ -139,13 +139,8 @@ class SparkReader:
             captures.bytes,
         )
         rows = task.kept(self._spark, ALL)
-        tables = {
-            "exchanges": EXCHANGES,
-            "conversations": CONVERSATIONS,
-            "findings": FINDINGS,
-            **({"messages": MESSAGES} if self._messages else {}),
-        }
-        return {name: self._given(table_in(rows, table)) for name, table in tables.items()}
+        tables = (name for name in INPUT_TABLES if name != MESSAGES or self._messages)
+        return {name: self._given(table_in(rows, name)) for name in tables}
 
     def _lacking(self, files: Sequence[str]) -> list[str]:
         """Return the `DERIVED` columns missing in the file of an older log."""
