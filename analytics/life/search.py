@@ -62,15 +62,6 @@ class Found:
     """capture and packet of any request → fault that rmqtool injected into it"""
 
 
-@dataclass(slots=True)
-class Fetches:
-    """Fetches of a group from a topic."""
-
-    requests: int = 0
-    first_time: int | None = None
-    last_time: int | None = None
-
-
 class MessageSearch:
     """Search for the messages of a key, or of a filter of rows."""
 
@@ -80,8 +71,8 @@ class MessageSearch:
         """the messages, in the order of their first match"""
         self.messages_left_out = 0
         """rows about messages beyond the limit"""
-        self.fetches: dict[tuple[str, str], Fetches] = {}
-        """topic and group → its fetches; only if requests were captured"""
+        self.fetches: set[tuple[str, str]] = set()
+        """topics and groups that fetched from them; only if requests were captured"""
         self.senders_seen = 0
         """number of send requests, of any message"""
         self.relays = Relays()
@@ -122,19 +113,11 @@ class MessageSearch:
             if name is None:
                 continue
             if name in LONG_POLLS and row.topic is not None and name != "NOTIFICATION":
-                self._note_fetch(row.topic, row.group or "", row.request_time)
+                if len(self.fetches) < MOST_FETCHERS:
+                    self.fetches.add((row.topic, row.group or ""))
             elif is_send(name):
                 self.senders_seen += 1
                 self.relays.add(row)
-
-    def _note_fetch(self, topic: str, group: str, time: int | None) -> None:
-        fetches = self.fetches.get((topic, group))
-        if fetches is None:
-            if len(self.fetches) >= MOST_FETCHERS:
-                return
-            fetches = self.fetches[topic, group] = Fetches(0, time)
-        fetches.requests += 1
-        fetches.last_time = time
 
     def _add(self, row: MessageRecord) -> bool:
         """Add a row; return whether it is about a matching message."""

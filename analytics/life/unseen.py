@@ -27,7 +27,7 @@ from dissectors.rows.message_record import (
 from dissectors.rows.outcome import is_send
 from dissectors.rows.relays import Relay
 
-from .search import Fetches, Found
+from .search import Found
 from .words import times_text
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class Surroundings(NamedTuple):
 
     relays: Collection[Relay]
     """relays proved by sends captured on both sides"""
-    fetches: Mapping[tuple[str, str], Fetches]
-    """topic and group → fetches"""
+    fetches: Collection[tuple[str, str]]
+    """topics and groups that fetched from them"""
     senders_seen: int
     """number of send requests"""
     client_ids: Mapping[tuple[int, str], str]
