@@ -53,6 +53,10 @@ BEAT, LEFT, NOTIFIED, LISTED, LOCKED, UNLOCKED, CLAIMED, PULL, COMMITTED, MOVED 
     "moved",
 )
 OPENED, ENDED = "opened", "ended"
+MICRO: Final = 1000
+"""ns in a µs, the unit of tables"""
+Rows = list[dict[str, object]]
+"""rows of a table"""
 _KINDS: Final = {
     HEARTBEAT: BEAT,
     STOPS: LEFT,

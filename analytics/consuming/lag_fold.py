@@ -51,7 +51,6 @@ class LagFold:
         """Add a fetch or commit."""
         if row.committed is None:
             sums = self._sums.group(self._topic, self._group)
-            sums.fetches += 1
             sums.seen(row.time)
             if len(sums.clients) < MAX_CLIENTS:
                 sums.clients.add(row.client)

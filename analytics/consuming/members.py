@@ -10,12 +10,10 @@ import msgspec
 from dissectors.remoting.row_facts.heartbeats import consumers_in
 
 from ..diagnosis.rules.consumers.rebalance_storm import TOGETHER_NS
-from .group_items import BEAT, ENDED, LEFT, LISTED, NOTIFIED, OPENED, GroupEvent
+from .group_items import BEAT, ENDED, LEFT, LISTED, MICRO, NOTIFIED, OPENED, GroupEvent, Rows
 
-Rows = list[dict[str, object]]
 MAX_MEMBERS: Final = 4096
 MAX_CHANGES: Final = 20_000
-MICRO: Final = 1000
 SETTLES_NS: Final = 60_000_000_000
 """time after a change in which moved queues count for it: members rebalance every 20 s"""
 BEFORE, JOINED = "before the capture", "joined"

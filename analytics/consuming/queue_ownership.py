@@ -21,14 +21,12 @@ from ..diagnosis.rules.consumers.queue_pulls import (
     QueuePulls,
     waits_until,
 )
-from .group_items import GroupEvent
+from .group_items import MICRO, GroupEvent, Rows
 from .known import Known
 
-Rows = list[dict[str, object]]
 MAX_QUEUES: Final = 4096
 MAX_STRETCHES: Final = 20_000
 MAX_JUMPS: Final = 20_000
-MICRO: Final = 1000
 _MOVED_NAME: Final = ResponseCode(OFFSET_MOVED).name
 _POP_NAMES: Final = frozenset(RequestCode(code).name for code in POPS)
 

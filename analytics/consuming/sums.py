@@ -65,7 +65,6 @@ class TopicSums(msgspec.Struct, gc=False):
 class GroupSums(msgspec.Struct, gc=False):
     """Deliveries of a topic to a group."""
 
-    fetches: int = 0
     delivered: int = 0
     """messages"""
     deliveries: int = 0

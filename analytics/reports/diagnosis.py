@@ -24,8 +24,8 @@ from ..sql.expressions import text
 from ..sql.relation import Relation
 from .diagnosis_folding import FOLDING
 from .diagnosis_tables import LIMITS, PROBLEMS, rows_of
-from .folding import SHARE
-from .keyed_folds import folded, here, known_of
+from .folding import SHARE, here
+from .keyed_folds import folded, known_of
 
 _TABLES: Final = (PROBLEMS, LIMITS)
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from dissectors.rows.tables import encodable_value
 from dissectors.times import text_of_time
 
 from ..diagnosis.engine import Diagnosis, not_judged
 from ..diagnosis.problem import Problem
-from ..report import ReportTable, table_columns
+from ..report import ReportTable, column_names, table_columns
 
 PROBLEM_COLUMNS: Final = table_columns("""
     incident int: incident number; problems of one incident share a cause
@@ -61,6 +60,9 @@ LIMITS: Final = ReportTable(
     shown=10,
     aside=True,
 )
+_PLAIN: Final = column_names(
+    "incident title reason rule consequence_of count filter details explanation advice references"
+)
 _SUBJECT: Final = ("broker", "topic", "group", "client", "server")
 
 
@@ -77,13 +79,7 @@ def rows_of(diagnosis: Diagnosis) -> dict[str, list[dict[str, object]]]:
 
 def _row_of(problem: Problem, place: int) -> dict[str, object]:
     subject = problem.subject
-    row: dict[str, object] = {
-        name: getattr(problem, name)
-        for name in (
-            *("incident", "title", "reason", "rule", "consequence_of", "count", "filter"),
-            *("details", "explanation", "advice", "references"),
-        )
-    }
+    row: dict[str, object] = {name: getattr(problem, name) for name in _PLAIN}
     row |= {"place": place, "severity": str(problem.severity)}
     row |= {"confidence": str(problem.confidence), "queue_id": subject.queue}
     row |= {name: getattr(subject, name) for name in _SUBJECT}
@@ -103,4 +99,4 @@ def _row_of(problem: Problem, place: int) -> dict[str, object]:
         )
         for evidence in problem.evidence
     ]
-    return {name: encodable_value(value) for name, value in row.items()}
+    return row

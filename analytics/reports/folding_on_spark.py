@@ -19,7 +19,7 @@ from ..report import ReportInput, ReportTable, TableColumn, table_columns
 from ..schema import TYPES, arrow_rows, schema_of
 from ..sql.expressions import text
 from ..sql.relation import Relation
-from .folding import ITEM, Folding, arrow_items
+from .folding import ITEM, Folding, arrow_items, here
 
 if TYPE_CHECKING:
     import pyarrow
@@ -96,10 +96,7 @@ def folded_by_tasks(
         values: dict[str, list[dict[str, object]]] = {}
         for row in whole.rows.to_pylist():
             values.setdefault(row["table"], []).append(msgspec.json.decode(row["value"]))
-        return {
-            table.name: report_input.kept.here(values.get(table.name, []), table.columns)
-            for table in tables
-        }
+        return here(report_input, values, tables)
     kept = engine.frame(whole)
     return {table.name: engine.given(_rows_of(kept, table)) for table in tables}
 

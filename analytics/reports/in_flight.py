@@ -69,13 +69,9 @@ def _slices(kept: Kept, seen: Relation, names: Relation, length_us: int, slice_u
     )
     moves = answered.select("server_address", "long_poll", ends)
     placed = moves.select(
-        *(
-            "server_address",
-            "long_poll",
-            "one.at as moment",
-            "one.step as step",
-            "one.took as took",
-        ),
+        "server_address",
+        "long_poll",
+        *("one.at as moment", "one.step as step", "one.took as took"),
         f"one.at - pmod(one.at, {slice_us}L) as slice_us",
     )
     counted = placed.grouped(

@@ -18,7 +18,7 @@ from dissectors.times import text_of_time
 
 from .. import derived
 from ..cells import CellTable
-from ..report import Chart, Report, ReportInput, ReportOptions, Row, Rows
+from ..report import Report, ReportInput, ReportOptions, Row, Rows, sum_of
 from ..sends.broker_names import BROKER_NAMES, ROUTES, broker_names, with_names
 from ..sends.hops import RELAYS, relays
 from ..sends.suspects import SUSPECTS
@@ -43,6 +43,7 @@ from .latency_tables import (
     SLOWEST,
     TABLES,
     TOTAL,
+    over_time,
 )
 from .unreachable import OUTAGES, outages
 
@@ -436,8 +437,7 @@ def report_notes(rows: Rows) -> list[str]:
             f" ({RELAYED.title.lower()})."
         )
     operations = rows.get(OPERATIONS.name, ())
-    unknown = sum(_int(row, "unknown") for row in operations)
-    if unknown:
+    if unknown := sum_of(operations, "unknown"):
         notes.append(
             f"{counted(unknown, 'request has', 'requests have')} no captured response, which may"
             " still have been sent. Percentages exclude them."
@@ -448,7 +448,11 @@ def report_notes(rows: Rows) -> list[str]:
 def _about_strays(rows: Sequence[Row]) -> list[str]:
     """Return notes about exchanges that are far away in time from all others."""
     windows = [
-        (round(start.timestamp()) * 1_000_000, _int(row, "window_us"), _int(row, "exchanges"))
+        (
+            round(start.timestamp()) * 1_000_000,
+            sum_of([row], "window_us"),
+            sum_of([row], "exchanges"),
+        )
         for row in rows
         if row["broker"] is None and isinstance(start := row["window_start"], datetime)
     ]
@@ -463,11 +467,6 @@ def _about_strays(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _int(row: Mapping[str, object], name: str) -> int:
-    value = row.get(name)
-    return value if isinstance(value, int) else 0
-
-
 REPORT = Report(
     name="latency",
     title="Latency",
@@ -477,53 +476,25 @@ REPORT = Report(
     tables=TABLES,
     build=build,
     charts=(
-        Chart(
-            "lines",
-            "p99 latency by broker",
-            OVER_TIME.name,
-            {
-                "x": "window_start",
-                "y": "p99_us",
-                "axis": "p99 latency",
-                "by": "broker",
-                "width": "window_us",
-            },
+        over_time(
+            "lines", "p99 latency by broker", OVER_TIME, y="p99_us", axis="p99 latency", by="broker"
         ),
-        Chart(
+        over_time(
             "lines",
             "Peak of requests in flight by broker",
-            OVER_TIME.name,
-            {
-                "x": "window_start",
-                "y": "peak_in_flight",
-                "axis": "requests in flight",
-                "by": "broker",
-                "width": "window_us",
-            },
+            OVER_TIME,
+            y="peak_in_flight",
+            axis="requests in flight",
+            by="broker",
         ),
-        Chart(
+        over_time(
             "lines",
             "Burn rate of the latency objective",
-            SLO_OVER_TIME.name,
-            {
-                "x": "window_start",
-                "y": "burn_rate",
-                "axis": "burn rate (1: the budget just lasts)",
-                "width": "window_us",
-            },
+            SLO_OVER_TIME,
+            y="burn_rate",
+            axis="burn rate (1: the budget just lasts)",
         ),
-        Chart(
-            "heat",
-            "Latency heatmap",
-            HEAT.name,
-            {
-                "x": "window_start",
-                "y": "from_us",
-                "axis": "latency",
-                "value": "exchanges",
-                "width": "window_us",
-            },
-        ),
+        over_time("heat", "Latency heatmap", HEAT, y="from_us", axis="latency", value="exchanges"),
     ),
     notes=report_notes,
     shares=(BROKER_NAMES, UNAVAILABLE, RELAYS, SUSPECTS),

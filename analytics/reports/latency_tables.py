@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..report import ReportTable, TableColumn, column_names, table_columns
+from ..report import Chart, ReportTable, TableColumn, column_names, table_columns
 from ..sends.hops import RELAY_COLUMNS
 from .unreachable import OUTAGES
 
@@ -41,6 +41,13 @@ WINDOW = table_columns("""
     window_us int µs: length of the window
 """)
 """Columns added by `analytics.sql.windows.with_window`."""
+
+
+def over_time(kind: str, title: str, table: ReportTable, **parts: str) -> Chart:
+    """Return a chart of a table with the columns WINDOW."""
+    return Chart(kind, title, table.name, {"x": "window_start", **parts, "width": "window_us"})
+
+
 _BYTES = TableColumn("bytes", "int", "bytes", "bytes of requests and responses (whole frames)")
 _TOTAL = TableColumn("total_us", "int", "µs", "total latency of answered requests")
 RANK = table_columns("""

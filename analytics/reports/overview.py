@@ -24,7 +24,7 @@ from dissectors.rows.outcome import (
 
 from .. import derived
 from ..cells import CellTable
-from ..report import Chart, Report, ReportInput, ReportOptions, Row, Rows
+from ..report import Chart, Report, ReportInput, ReportOptions, Row, Rows, column_names, sum_of
 from ..sends.broker_names import BROKER_NAMES, ROUTES, broker_names, with_names
 from ..sends.hops import RELAYS, has_relays, inner_sends, relays, without_inner
 from ..sends.sends import HOST, MESSAGES, sends_and_calls_of
@@ -45,7 +45,7 @@ from ..sql.percentiles import power_below, with_bucket
 from ..sql.relation import Relation
 from ..sql.windows import span_of, window_of
 from . import latency, retries
-from .latency_tables import OPERATIONS, RELAYED
+from .latency_tables import OPERATIONS, RELAYED, over_time
 from .overview_tables import (
     CLIENTS,
     COUNTS,
@@ -62,9 +62,9 @@ from .version_bugs import known_bugs
 
 CELLS = CellTable(
     "overview",
-    (
-        *("operation", "request_code", "server_address", "broker_name", "topic", "group", "client"),
-        *("language", "version_name", "source", "conversation", "outcome"),
+    column_names(
+        "operation request_code server_address broker_name topic group client language"
+        " version_name source conversation outcome"
     ),
     {
         **dict.fromkeys(("exchanges", "bytes", "carried", "loaded", "body", "total_us"), "sum"),
@@ -455,11 +455,11 @@ def report_notes(rows: Rows) -> list[str]:
     failed = [row for row in errors if row["class"] == FAILED]
     if failed:
         kinds = "one kind" if len(failed) == 1 else f"{len(failed)} kinds"
-        responses = counted(_count(failed), "response reports", "responses report")
+        responses = counted(sum_of(failed, "exchanges"), "response reports", "responses report")
         notes.insert(0, f"{responses} a failure, of {kinds}.")
     else:
         notes.append("No error responses.")
-    if weak := _count([row for row in errors if row["class"] == NOT_DURABLE]):
+    if weak := sum_of([row for row in errors if row["class"] == NOT_DURABLE], "exchanges"):
         notes.append(
             f"{counted(weak, 'send was', 'sends were')} stored, but not on disk or on a slave in"
             " time: these messages may be lost if the broker fails."
@@ -469,8 +469,8 @@ def report_notes(rows: Rows) -> list[str]:
 
 def _about_unanswered(unanswered: Sequence[Row]) -> list[str]:
     waited = [row for row in unanswered if not row["withdrawn"]]
-    never = _count([row for row in waited if row["proven"]])
-    unknown = _count([row for row in waited if not row["proven"]])
+    never = sum_of([row for row in waited if row["proven"]], "exchanges")
+    unknown = sum_of([row for row in waited if not row["proven"]], "exchanges")
     notes = []
     if never:
         ended = "its connection" if never == 1 else "their connections"
@@ -481,10 +481,6 @@ def _about_unanswered(unanswered: Sequence[Row]) -> list[str]:
             " response may simply not have been captured."
         )
     return notes
-
-
-def _count(rows: Sequence[Row]) -> int:
-    return sum(number for row in rows if isinstance(number := row.get("exchanges"), int))
 
 
 REPORT = Report(
@@ -503,18 +499,14 @@ REPORT = Report(
             TOPOLOGY.name,
             {"role": "role", "topic": "topic", "party": "party", "value": "messages"},
         ),
-        Chart(
+        over_time(
             "lines",
             "Errors over time",
-            ERRORS_OVER_TIME.name,
-            {
-                "x": "window_start",
-                "y": "exchanges",
-                "axis": "exchanges per window",
-                "by": "error",
-                "each": "error",
-                "width": "window_us",
-            },
+            ERRORS_OVER_TIME,
+            y="exchanges",
+            axis="exchanges per window",
+            by="error",
+            each="error",
         ),
     ),
     notes=report_notes,

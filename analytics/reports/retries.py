@@ -37,6 +37,7 @@ from ..sql.expressions import numbers, text, texts
 from ..sql.percentiles import percentiles, with_bucket
 from ..sql.relation import Relation
 from ..sql.windows import span_of, window_of, with_window
+from .latency_tables import over_time
 from .retry_tables import (
     ATTEMPTS,
     CAUSES,
@@ -362,16 +363,12 @@ REPORT = Report(
     TABLES,
     build,
     (
-        Chart(
+        over_time(
             "lines",
             "Attempts and retries over time",
-            OVER_TIME.name,
-            {
-                "x": "window_start",
-                "y": "attempts retries failed unanswered",
-                "axis": "attempts per window",
-                "width": "window_us",
-            },
+            OVER_TIME,
+            y="attempts retries failed unanswered",
+            axis="attempts per window",
         ),
         Chart(
             "flows",

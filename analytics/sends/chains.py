@@ -30,8 +30,7 @@ from .attempts import (
 
 FAILED = "failed"
 MAYBE = "may be stored"
-FINAL = (STORED, STORED_UNCONFIRMED, FAILED, MAYBE, UNKNOWN)
-"""Results of a message: `MAYBE` is a failure for the client, without a response."""
+"""A failure for the client, without a response."""
 
 _LOAD_CODES = frozenset(
     (
@@ -50,12 +49,11 @@ _OF_THE_REQUEST = re.compile(
 _NUMBERS = re.compile(r"\d+")
 _LONGEST_REMARK = 200
 
+# verdicts on unnecessary or missing retries
 SENSELESS = "retried without sense"
 OLD_CLIENT = "not retried: only newer clients retry this code"
 NOT_RETRIED = "not retried, though this version retries this code"
 NO_TIME = "not retried: one attempt used up the time"
-VERDICTS = (SENSELESS, OLD_CLIENT, NOT_RETRIED, NO_TIME)
-"""Verdicts on unnecessary or missing retries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ class Chain:
     """Result of all attempts of a message."""
 
     final: str
-    """one of FINAL"""
+    """STORED, STORED_UNCONFIRMED, FAILED, MAYBE, or UNKNOWN"""
     copies: int
     """times that a broker confirmed storage, each at another place"""
     unsure: int
@@ -85,7 +83,7 @@ class Chain:
     after_budget: int
     """attempts that started after sendMsgTimeout"""
     verdict: str | None
-    """one of VERDICTS"""
+    """SENSELESS, OLD_CLIENT, NOT_RETRIED, or NO_TIME; None: nothing to say"""
 
     @property
     def duplicate(self) -> bool:

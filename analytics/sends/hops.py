@@ -13,7 +13,7 @@ from dissectors.endpoint import host_of
 from dissectors.rows.outcome import FAILED, NOT_DURABLE, OK
 from dissectors.rows.relays import Hop, Relay, hop_pairs
 
-from ..report import ReportInput, TableColumn, table_columns
+from ..report import ReportInput, TableColumn, column_names, table_columns
 from ..schema import SOURCE, arrow_schema_of
 from ..sql.engine import with_texts
 from ..sql.expressions import texts
@@ -92,16 +92,10 @@ def _paired(report_input: ReportInput) -> Relation:
         return report_input.kept.empty(_PAIR_COLUMNS, RELAYS)
     parts = 1 if report_input.exchanges.is_here else _PARTS
     hops = repeated.where("unique_key is not null and not " + sends.LOGGED).select(
-        *(
-            SOURCE,
-            "capture",
-            "conversation",
-            "opaque",
-            "client_address",
-            "server_address",
-            "offset_msg_id",
-        ),
-        *("unique_key", "topic", "`call`", "unix_micros(request_time) as begin", "latency_us"),
+        *_PLACE,
+        *column_names("capture client_address server_address offset_msg_id topic latency_us"),
+        "`call`",
+        "unix_micros(request_time) as begin",
         f"pmod({sends.KEY}, {parts}) as part",
     )
     paired = report_input.kept.by_group(hops, "part", _pairs_of, _PAIR_COLUMNS, RELAYS)
@@ -147,15 +141,7 @@ def _pairs_of(table: pyarrow.Table) -> pyarrow.Table:
     return pyarrow.Table.from_arrays(arrays, schema=schema)
 
 
-_OF_HOP = (
-    "begin",
-    "latency_us",
-    "client_address",
-    "server_address",
-    "offset_msg_id",
-    "call",
-    "capture",
-)
+_OF_HOP = column_names("begin latency_us client_address server_address offset_msg_id call capture")
 _PAIR_FACTS = ("place", *_FOUND, "proven", "of_call")
 
 

@@ -18,6 +18,7 @@ from dissectors.rows.conversation_facts import CLOSING_US
 from dissectors.rows.outcome import FAILED, SEND_CALLS
 
 from .. import derived
+from ..report import column_names
 from ..schema import SOURCE
 from ..sql.expressions import numbers, text, texts
 from ..sql.relation import Relation
@@ -53,27 +54,11 @@ FAILED_ITSELF = (
 """SQL: a send was refused, or its connection or stream ended before a response."""
 _COLUMNS = (
     SOURCE,
-    *("capture", "conversation", "client_address", "server_address", "status", "end", "opaque"),
-    *("request_packet", "response_packet", "request_time", "response_time", "latency_us"),
-    *(
-        "outcome_class",
-        "response_code",
-        "response_name",
-        "remark",
-        "language",
-        "version",
-        "version_name",
-    ),
-    *(
-        "topic",
-        "group",
-        "queue_id",
-        "broker_name",
-        "unique_key",
-        "key_time",
-        "offset_msg_id",
-        "message_count",
-        "body_bytes",
+    *column_names(
+        "capture conversation client_address server_address status end opaque request_packet"
+        " response_packet request_time response_time latency_us outcome_class response_code"
+        " response_name remark language version version_name topic group queue_id broker_name"
+        " unique_key key_time offset_msg_id message_count body_bytes"
     ),
 )
 """Columns of a send that are read at all."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..report import ReportInput
+from ..report import ReportInput, column_names
 from ..sql.relation import Relation
 from . import sends
 from .attempt_table import with_attempts
@@ -21,9 +21,9 @@ from .suspects import failures_of, flagged_keys, suspects
 STITCHED = "stitched attempts"
 """The share of `ReportInput.kept` that these are."""
 
-COUNTED = (
-    *("queue_id", "topic", "server_address", "host", "process", "group", "capture", "call"),
-    *("outcome_class", "response_name", "language", "version_name"),
+COUNTED = column_names(
+    "queue_id topic server_address host process group capture call outcome_class response_name"
+    " language version_name"
 )
 """Columns to group counted sends by, shared by all tables that count them."""
 
