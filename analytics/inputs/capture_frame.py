@@ -12,12 +12,13 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from dissectors.decode.pipeline import DecodeOptions
 from dissectors.tcp.decompression import MOST_TIMES
 from dissectors.tcp.source import CaptureError, expand_sources
 from dissectors.times import Moment
@@ -60,14 +61,8 @@ class CaptureRows:
     """paths in input order"""
     source: str
     """value of the column `source`"""
-    decode_as: frozenset[int] = frozenset()
-    """TCP ports to treat as RocketMQ"""
-    messages: bool = False
-    """include rows of messages"""
-    tls_keylog: str = ""
-    """TLS key log file, as an absolute path"""
-    max_ratio: int = MOST_TIMES
-    """maximum decompressed bytes per byte of a compressed capture"""
+    options: DecodeOptions = field(default_factory=DecodeOptions)
+    """how to decode them; the TLS key log file is an absolute path"""
     bytes: int | None = None
     """total size of the captures; None: they are local files"""
 
@@ -107,10 +102,7 @@ class CaptureRows:
         return rows.withColumn(SOURCE, F.lit(self.source))
 
     def _reader(self, table: str) -> CaptureTaskReader:
-        return CaptureTaskReader(
-            *(list(self.captures), table, False, self.decode_as),
-            *(self.messages, self.tls_keylog, self.max_ratio),
-        )
+        return CaptureTaskReader(list(self.captures), table, False, self.options)
 
 
 @dataclass(frozen=True)
@@ -194,10 +186,12 @@ def capture_frame(
     rows = CaptureRows(
         tuple(names),
         "",
-        frozenset(decode_as),
-        messages=table == MESSAGES,
-        tls_keylog=os.path.abspath(tls_keylog) if tls_keylog else "",
-        max_ratio=max_ratio,
+        DecodeOptions(
+            frozenset(decode_as),
+            messages=table == MESSAGES,
+            tls_keylog=os.path.abspath(tls_keylog) if tls_keylog else "",
+            max_ratio=max_ratio,
+        ),
     )
     with safe_workers(spark):
         frame = rows.decoded(spark, table)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
@@ -77,10 +77,12 @@ class CaptureSource(DataSource):  # type: ignore[misc, unused-ignore]
             _paths_of(self.options),
             self._table(),
             _is_set(self.options, "each"),
-            _ports_of(self.options.get("decode_as", "")),
-            self._table() == MESSAGES or _is_set(self.options, "messages"),
-            str(self.options.get("tls_keylog", "")),
-            _ratio_of(self.options.get("max_ratio", str(MOST_TIMES))),
+            DecodeOptions(
+                decode_as=_ports_of(self.options.get("decode_as", "")),
+                messages=self._table() == MESSAGES or _is_set(self.options, "messages"),
+                tls_keylog=str(self.options.get("tls_keylog", "")),
+                max_ratio=_ratio_of(self.options.get("max_ratio", str(MOST_TIMES))),
+            ),
         )
 
     def _table(self) -> str:
@@ -98,18 +100,12 @@ class CaptureTaskReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
         paths: list[str],
         table: str,
         each: bool,
-        decode_as: frozenset[int],
-        messages: bool = False,
-        tls_keylog: str = "",
-        max_ratio: int = MOST_TIMES,
+        options: DecodeOptions,
     ) -> None:
         self.paths = paths
         self.table = table
         self.each = each
-        self.decode_as = decode_as
-        self.messages = messages
-        self.tls_keylog = tls_keylog
-        self.max_ratio = max_ratio
+        self.options = options
 
     def partitions(self) -> list[InputPartition]:
         """Return the tasks; raise CaptureError if a capture does not exist."""
@@ -118,14 +114,12 @@ class CaptureTaskReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
         """Yield the rows of one task as Arrow batches."""
         assert isinstance(partition, CaptureTask)
-        options = DecodeOptions(
-            decode_as=self.decode_as,
-            tls_keylog=self.tls_keylog,
-            max_ratio=self.max_ratio,
+        options = replace(
+            self.options,
             shard=partition.shard,
             shards=partition.shards,
             conversations=self.table in (CONVERSATIONS, ALL),
-            messages=self.messages and self.table in (MESSAGES, ALL),
+            messages=self.options.messages and self.table in (MESSAGES, ALL),
         )
         decode = Decode(partition.sources, options)
         names = dict(zip(partition.sources, partition.names, strict=True))

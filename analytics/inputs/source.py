@@ -8,6 +8,7 @@ in Spark tasks; for the local engine they are decoded before (`captures`).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -72,12 +73,19 @@ def read_inputs(
     key log file, at the same path for all tasks; `max_ratio` is the maximum number of decompressed
     bytes per byte of a compressed capture.
     """
+    from dissectors.decode.pipeline import DecodeOptions
+
     from .remote import opened
     from .spark_reader import SparkReader
 
     inputs = opened(spark, inputs)
-    reader = SparkReader(spark, inputs, decode_as, messages, tls_keylog, max_ratio)
-    return _read(reader, inputs, messages)
+    options = DecodeOptions(
+        frozenset(decode_as),
+        messages=messages,
+        tls_keylog=os.path.abspath(tls_keylog) if tls_keylog else "",
+        max_ratio=max_ratio,
+    )
+    return _read(SparkReader(spark, inputs, options), inputs, messages)
 
 
 def read_here(inputs: Sequence[Input], messages: bool = False) -> Tables:

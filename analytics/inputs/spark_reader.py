@@ -7,16 +7,15 @@ server, which may not see local files, does not get small inputs.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from dissectors.decode.pipeline import DecodeOptions
 from dissectors.rows.column import NAMES
 from dissectors.rows.record import DERIVED
-from dissectors.tcp.decompression import MOST_TIMES
 
 from ..schema import INPUT_TABLES, SOURCE, Described, absent_derived, derived_column, schema_of
 from ..spark.connect import is_connect
@@ -48,12 +47,9 @@ class SparkReader:
         self,
         spark: SparkSession,
         inputs: Sequence[Input],
-        decode_as: Sequence[int] = (),
-        messages: bool = False,
-        tls_keylog: str = "",
-        max_ratio: int = MOST_TIMES,
+        options: DecodeOptions | None = None,
     ) -> None:
-        """Initialize with all inputs to be read; the other arguments concern captures."""
+        """Initialize with all inputs to be read; `options` are those of captures."""
         self.engine = SparkEngine(spark)
         self._is_small = is_small(inputs)
         is_here = not any("://" in file for entry in inputs for file in entry.exchanges)
@@ -61,10 +57,7 @@ class SparkReader:
         if not self._reads_here:
             serve_modules(spark)
         self._spark = spark
-        self._decode_as = decode_as
-        self._messages = messages
-        self._tls_keylog = tls_keylog
-        self._max_ratio = max_ratio
+        self._options = options or DecodeOptions()
 
     def parquet(self, files: Sequence[str], columns: Sequence[Described], source: str) -> Relation:
         """Return the rows of Parquet files; missing columns are null."""
@@ -132,14 +125,11 @@ class SparkReader:
         task = make(
             captures.exchanges,
             captures.name,
-            frozenset(self._decode_as),
-            self._messages,
-            os.path.abspath(self._tls_keylog) if self._tls_keylog else "",
-            self._max_ratio,
+            self._options,
             captures.bytes,
         )
         rows = task.kept(self._spark, ALL)
-        tables = (name for name in INPUT_TABLES if name != MESSAGES or self._messages)
+        tables = (name for name in INPUT_TABLES if name != MESSAGES or self._options.messages)
         return {name: self._given(table_in(rows, name)) for name in tables}
 
     def _lacking(self, files: Sequence[str]) -> list[str]:
