@@ -100,7 +100,7 @@ def _of_topic(topic: str, topic_sums: TopicSums | None) -> dict[str, object]:
 
 
 def _of_group(group: str, sums: GroupSums) -> dict[str, object]:
-    has_commits = sums.commits > 0
+    has_commits = sums.commits > 0  # without one, coverage is unknown and not zero
     return {
         "group": group,
         "delivered": sums.delivered,

@@ -89,7 +89,7 @@ class GroupFold:
         if kind == CLAIMED:
             self._ownership.claim(event)
             return
-        self._members.add(event)
+        self._members.add(event)  # all other events show members
         if kind == COMMITTED:
             self._ownership.commit(event)
         elif kind == MOVED:
@@ -118,6 +118,7 @@ class GroupFold:
 
     def finish(self, result: GroupRows) -> None:
         """Add the rows of the group to `result`."""
+        # before the rows of queues: an unanswered pull ends with the membership
         for client, time in self._members.ends():
             self._ownership.ended(client, time)
         result.add("consumer_members", self._members.member_rows())

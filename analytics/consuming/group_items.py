@@ -111,7 +111,7 @@ def items_of_group_exchanges(rows: Iterable[ExchangeRecord], known: Known) -> It
         if kind is None or row.request_time is None:
             continue
         event = event_of(row, kind, row.request_time, known)
-        text = json_text_of(event)
+        text = json_text_of(event)  # once, although a heartbeat may be of many groups
         for group in _groups_of(row, kind):
             key = joined_key(group)
             yield Item(key, row.request_time, row.request_packet or 0, text)
@@ -127,7 +127,7 @@ def _groups_of(row: ExchangeRecord, kind: str) -> list[str]:
 def event_of(row: ExchangeRecord, kind: str, time: int, known: Known) -> GroupEvent:
     """Return the event of an exchange."""
     endpoint, address = row.client_address, row.server_address
-    if row.request_code in REQUESTED_OF_CLIENTS:
+    if row.request_code in REQUESTED_OF_CLIENTS:  # here the broker is the client of the exchange
         endpoint, address = address, endpoint
     event = GroupEvent(
         kind,

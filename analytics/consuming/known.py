@@ -77,7 +77,7 @@ class Known:
             kind, _, expression = form.partition(" ")
             if expression == ALL:
                 return True
-            if kind != TAG:
+            if kind != TAG:  # SQL92: it would need the properties of the message
                 wanted = None
             elif tags in {tag.strip() for tag in expression.split(OR)}:
                 return True

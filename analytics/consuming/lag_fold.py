@@ -59,6 +59,7 @@ class LagFold:
             if len(self._queues) >= MAX_QUEUES:
                 return
             queue = self._queues[row.broker, row.queue] = _Queue()
+        # the sums over all queues are kept up to date, not computed again for each row
         before = queue.to_fetch(), queue.to_commit()
         if row.committed is not None:
             queue.committed = row.committed

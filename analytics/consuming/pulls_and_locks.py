@@ -91,6 +91,7 @@ class PullsAndLocks:
         self._slave(event)
 
     def _slave(self, event: GroupEvent) -> None:
+        # a response suggests a slave for the next pulls of the client from this broker
         suggestion = (event.client, event.broker)
         if self._known.context.slave_id(event.address) is not None:
             key = (event.topic or "", event.broker, event.address)
@@ -111,7 +112,7 @@ class PullsAndLocks:
             return
         if event.kind != LOCKED:
             locks.unlocks += 1
-            locks.since = None
+            locks.since = None  # the client gave its queues up: nothing is missing
             return
         locks.requests += 1
         asked, locked = event.asked, event.following

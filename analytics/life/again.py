@@ -33,6 +33,7 @@ def why_again(row: MessageRow, before: Sequence[MessageRow]) -> Again | None:
     ]
     if not earlier or group is None:
         return None
+    # A redelivery through a retry topic is another record; a fetch that is repeated is the same.
     same = [delivery for delivery in earlier if record_of(delivery) == record_of(row)]
     if not same and row.reconsume_times:
         if any(

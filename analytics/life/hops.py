@@ -43,6 +43,7 @@ def inner_rows(rows: Sequence[MessageRow], relays: Collection[Relay]) -> Mapping
 
     `relays` are those proved by any messages.
     """
+    # a relay passes an event on as it is, so only rows of one event and group can be two hops
     same: dict[tuple[str, str | None], list[int]] = {}
     for place, row in enumerate(rows):
         same.setdefault((row.event, row.consumer_group), []).append(place)

@@ -1,9 +1,8 @@
 """Message traces as OpenTelemetry spans: OTLP in JSON, one trace per message.
 
-Rules: names and kinds follow the semantic conventions for messaging. Ids are derived from the
-message and the step, so the same capture gives the same trace. A span is what the capture shows: a
-send lasts from request to response; a receive is the moment of the response, because a long poll
-began before there was a message. OpenTelemetry: opentelemetry-proto, semantic conventions.
+Names and kinds follow the semantic conventions for messaging.
+
+OpenTelemetry: opentelemetry-proto, semantic conventions.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def otlp_of(lives: Sequence[MessageTrace], version: str) -> dict[str, object]:
         root = _span_id(trace, 0)
         for number, step in enumerate(life.steps):
             span = _span(life, step, trace, number)
-            if number:
+            if number:  # the first step is the root of all others
                 span["parentSpanId"] = root
             by_service.setdefault(_service(step), []).append(span)
     return {
@@ -87,6 +86,7 @@ def _service(step: TraceStep) -> str:
 
 
 def _trace_id(life: MessageTrace) -> str:
+    # from the message, so that the same capture gives the same trace
     digest = hashlib.sha256(f"rmqtool\0{life.topic}\0{life.name}".encode("utf-8", "replace"))
     return digest.hexdigest()[:32]
 
@@ -99,6 +99,8 @@ def _span(life: MessageTrace, step: TraceStep, trace: str, number: int) -> dict[
     row = step.row
     operation = _operation(row)
     end = step.time
+    # A send lasts from request to response. A receive is the moment of the response, because a long
+    # poll began before there was a message.
     if row.latency_us is not None and row.event not in (events.DELIVERED, events.VIEWED):
         end += 1000 * max(0, row.latency_us)
     span: dict[str, object] = {
@@ -183,10 +185,10 @@ def _attribute(name: str, value: object) -> dict[str, object]:
 
 
 def _value(value: object) -> dict[str, object]:
-    if isinstance(value, bool):
+    if isinstance(value, bool):  # before int, of which it is a subclass
         return {"boolValue": value}
     if isinstance(value, int):
-        return {"intValue": str(value)}
+        return {"intValue": str(value)}  # JSON of protobuf: 64-bit integers are texts
     if isinstance(value, (list, tuple)):
         return {"arrayValue": {"values": [_value(item) for item in value]}}
     return {"stringValue": str(value)}

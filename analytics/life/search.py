@@ -1,9 +1,8 @@
 """Search rows of messages and exchanges in one pass, and collect those about matching messages.
 
 A row identifies its message by a unique key, a place in a commit log, or a place in a queue.
-Further identities of a message are learned from its rows, so returns and offset commits are
-matched, too. Rows before the first match are looked up among the latest rows. Memory is bounded by
-the limits below, and omissions are counted.
+Further identities are learned from its rows, so returns and offset commits are matched, too.
+Memory is bounded by the limits below, and omissions are counted.
 """
 
 from __future__ import annotations
@@ -123,7 +122,7 @@ class MessageSearch:
         """Add a row; return whether it is about a matching message."""
         if row.covers == BEFORE:
             self._cover(row)
-            return False
+            return False  # kept for messages that are found later
         message = self._found_by(row)
         if message is None:
             if not self._is_wanted(row):
@@ -134,7 +133,7 @@ class MessageSearch:
             message = Found(faults=self._faults)
             self.messages.append(message)
         if self._take(message, row):
-            self._look_back()
+            self._look_back()  # earlier rows may have only the identity that is known now
         return True
 
     def _is_wanted(self, row: MessageRecord) -> bool:
@@ -154,11 +153,13 @@ class MessageSearch:
     def _found_by(self, row: MessageRecord) -> Found | None:
         same = self._by_key.get(row.unique_key, ()) if row.unique_key is not None else ()
         if same and row.original_topic is not None:
+            # one key may be sent to several topics, each of which is a message of its own
             topics = (None, row.original_topic)
             return next((found for found in same if found.topic in topics), None)
         if row.commit_log_offset is not None:
             for broker in _brokers(row):
                 found = self._by_record.get((broker, row.commit_log_offset))
+                # brokers that were set up anew begin with the same offsets again
                 if found is not None and (
                     None in (row.unique_key, found.unique_key) or row.unique_key == found.unique_key
                 ):
@@ -181,7 +182,7 @@ class MessageSearch:
         if row.unique_key is not None:
             message.unique_key = message.unique_key or row.unique_key
             same = self._by_key.setdefault(row.unique_key, [])
-            if all(other is not message for other in same):
+            if all(other is not message for other in same):  # `==` would compare all rows
                 same.append(message)
                 is_new = True
         if row.commit_log_offset is not None:
@@ -226,7 +227,7 @@ class MessageSearch:
             if place[0] not in brokers or place[3] >= row.queue_offset:
                 continue
             if (row.time or 0) < message.places[place]:
-                continue
+                continue  # it cannot cover what was not there yet
             key = (row.consumer_group, place)
             before = message.covered.get(key)
             if before is None or (row.time or 0) < (before.time or 0):

@@ -75,6 +75,7 @@ def incidents_in(problems: Sequence[Row]) -> list[ShadedIncident]:
         )
         for row in causes.values()
     ]
+    # the chart shades only the first ones
     return sorted(incidents, key=lambda item: (_SEVERITIES.index(item.severity), item.first))
 
 

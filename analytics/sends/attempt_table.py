@@ -1,9 +1,8 @@
 """Attempts as a table: sends of hosts in, one row per attempt out, both in Arrow.
 
 This is the only part of the retry reports outside SQL: the outcome of an attempt depends on the
-next one. Rules: functions of groups take and return Arrow tables. Hosts share nothing: not the
-messages of a key, and not the timeout of a process. Columns of the message are the same in all rows
-of its attempts, apart from `_OF_ALL_ATTEMPTS`.
+next one. Columns of the message are the same in all rows of its attempts, apart from
+`_OF_ALL_ATTEMPTS`.
 """
 
 from __future__ import annotations
@@ -114,6 +113,7 @@ def with_attempts(
     columns = (*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS)
     sent = chosen.adding({"messages": sends.MESSAGES}).renamed({"broker_name": "asked_broker"})
     sent = sent.select(*SEND_SELECTION, "process")
+    # hosts share nothing: not the messages of a key, and not the timeout of a process
     if failures is None:
         return kept.by_group(sent, "host", _of_one_host(limits), columns, share)
     return kept.by_groups(sent, failures, "host", _with_failures(limits), columns, share)
@@ -164,6 +164,7 @@ def attempt_rows(
     )
     columns = (*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS)
     parts = [arrow_rows([], columns)]
+    # dictionaries take far more memory than columns, so only some exist at a time
     while some := list(islice(rows, _ROWS)):
         parts.append(arrow_rows(some, columns))
     return pyarrow.concat_tables(parts)
@@ -215,6 +216,7 @@ def _by_message(table: pyarrow.Table) -> Iterator[tuple[_Sender, list[Send]]]:
     messages: dict[tuple[str, str | int, str | None], tuple[_Sender, list[Send]]] = {}
     processes = table.column("process").to_pylist()
     for place, (send, process) in enumerate(zip(sends_in(table), processes, strict=True)):
+        # without a key, each send is a message of its own
         identity = send.host, send.unique_key or place, send.topic
         messages.setdefault(identity, (_Sender(send.host, process), []))[1].append(send)
     return iter(messages.values())
@@ -233,6 +235,7 @@ def _rows_of(
         row["gap_us"] = attempt.begin - attempts[place - 1].begin if place else None
         row["after_budget"] = attempt.is_after_budget(begin, limits.timeout_us)
         yield {**message, **row}
+        # for the rows of all further attempts
         message |= dict.fromkeys(_OF_ALL_ATTEMPTS)
 
 

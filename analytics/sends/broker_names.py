@@ -71,6 +71,7 @@ def _found(
 
 def _counted(exchanges: Relation) -> Relation:
     named = exchanges.where("broker_name != '' and server_address is not null")
+    # the same columns as the counts of the overview
     asked = named.adding({"operation": OPERATION, "outcome": "outcome_class"})
     return asked.grouped(
         ("operation", "server_address", "broker_name", "outcome"), {"exchanges": "count(*)"}

@@ -1,8 +1,6 @@
 """Sends that relays made from sends of clients, by the shared rule in `dissectors.rows`.
 
-A query selects the sends of messages seen more than once; the rule pairs their hops. Requests of a
-proxy for a gRPC call are not attempts of a client, but their responses show the outcome if those to
-the call do not.
+A query selects the sends of messages seen more than once; the rule pairs their hops.
 """
 
 from __future__ import annotations
@@ -90,6 +88,7 @@ def _paired(report_input: ReportInput) -> Relation:
     repeated = _repeated(report_input)
     if repeated is None:
         return report_input.kept.empty(_PAIR_COLUMNS, RELAYS)
+    # all sends of a message have the same key, and so are in the same part
     parts = 1 if report_input.exchanges.is_here else _PARTS
     hops = repeated.where("unique_key is not null and not " + sends.LOGGED).select(
         *_PLACE,
@@ -101,9 +100,11 @@ def _paired(report_input: ReportInput) -> Relation:
     paired = report_input.kept.by_group(hops, "part", _pairs_of, _PAIR_COLUMNS, RELAYS)
     if report_input.kept.is_empty(paired):
         return paired
+    # a relay is proven by any of its messages; its other pairs count then, too
     proven = paired.where("proven and not of_call").select_distinct(*_FOUND)
     proven_pairs = paired.join(proven, _FOUND, "left semi", small=True)
     made = paired.where("of_call").union(proven_pairs)
+    # an inner hop may fit several outer ones: the first counts
     first = f"row_number() over (partition by {', '.join(_PLACE)} order by place) as row"
     return report_input.kept.frame(made.select("*", first).where("row = 1").without("row"), RELAYS)
 
@@ -216,6 +217,8 @@ def with_broker_outcomes(report_input: ReportInput, chosen: Relation, share: str
     STORED wins if there were several responses. `chosen` must be few sends and already kept; the
     result is kept as `share`.
     """
+    # Requests of a proxy are no attempts of a client, but show the outcome of a call without a
+    # response.
     rows = chosen.rows
     if rows is not None and True not in rows.column("call").unique().to_pylist():
         return chosen.adding({"said": "cast(null as string)"})

@@ -81,6 +81,7 @@ def _telling(
     limits: Limits,
 ) -> tuple[Relation, Relation]:
     """Return `Stitched.keys` and their described sends, reusing equal suspects."""
+    # `suspects` assumes the default timeout, and keeps the sends of relays
     usual = limits.timeout_us == DEFAULT_TIMEOUT_US
     if usual and not has_relays(report_input):
         keys, described = suspects(report_input)

@@ -1,10 +1,7 @@
 """Failed connects: evidence of an outage even without a related send.
 
 A producer whose only broker is down sends nothing: the capture has its refused connects and no
-request. Rules: only servers that speak RocketMQ or that a route names count. A client's connect is
-distinguished from a probe's by other requests of its host, since a single packet looks the same. If
-a program on the client's host also opens connections without requests, its failed connects cannot
-be told apart, and the row says so.
+request. Only servers that speak RocketMQ or that a route names count.
 
 RocketMQ: NettyRemotingClient.createChannel.
 """
@@ -101,12 +98,14 @@ def _failed_connects(report_input: ReportInput) -> Relation:
         UNAVAILABLE,
     )
     if report_input.kept.is_empty(failed):
-        return failed
+        return failed  # the usual case: it saves all the queries below
     names = broker_names(report_input)
     requests = _asked(report_input, failed)
     spoken = requests.where("requests > 0").select("server_address").distinct()
     named = names.select("server_address", "broker")
     known = spoken.join(named, ["server_address"], "full")
+    # A connect looks the same from a client and from a probe: other requests of its host decide.
+    # Connections without a request suggest that a probe runs there, too; the row has their number.
     silent = _silent(conversations, failed).adding(dict.fromkeys(_ASKED, "0L"))
     facts = requests.adding({"silent": "0L"}).union(silent)
     summed = facts.grouped(
@@ -247,7 +246,7 @@ def gone_by_bucket(
         spans[-1].append(failure)
     outages: dict[int, list[Gone]] = {}
     for span in spans:
-        unseen = [
+        unseen = [  # the client tried again at once, so a message failed without a send
             pair
             for pair in pairwise(span)
             if pair[1].begin - pair[0].begin <= BURST_US
@@ -258,6 +257,7 @@ def gone_by_bucket(
             *(span[0].broker, first, last, len(span)),
             *((unseen[0][0].begin, unseen[-1][1].begin) if unseen else (None, None)),
         )
+        # one bucket more on both sides: an attempt may begin in the one next to its outage
         for bucket in range(first // GAP_US - 1, last // GAP_US + 2):
             outages.setdefault(bucket, []).append(gone)
     return {bucket: sorted(group, key=_by_time)[:MOST_GONE] for bucket, group in outages.items()}
