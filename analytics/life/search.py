@@ -83,6 +83,8 @@ class MessageSearch:
         """attempts to send, of any message"""
         self.forgotten = 0
         """rows no longer available when a message was matched"""
+        self.past: deque[MessageRecord] = deque(maxlen=LOOK_BACK)
+        """the latest rows of no known message: a later row may show that they are of one"""
         self._key = key
         self._test = test
         self._by_key: dict[str, list[Found]] = {}
@@ -90,7 +92,6 @@ class MessageSearch:
         self._by_place: dict[Place, Found] = {}
         self._by_queue: dict[tuple[str, int], list[tuple[Place, Found]]] = {}
         self._faults: dict[tuple[str, int | None], str] = {}
-        self._past: deque[MessageRecord] = deque(maxlen=LOOK_BACK)
         self._gone = 0
 
     def add(self, rows: Iterable[MessageRecord]) -> None:
@@ -99,8 +100,8 @@ class MessageSearch:
             if row.client_id is not None and len(self.client_ids) < MOST_CLIENTS:
                 self.client_ids.setdefault((row.conversation, row.client_address), row.client_id)
             if not self._add(row):
-                self._gone += len(self._past) == LOOK_BACK
-                self._past.append(row)
+                self._gone += len(self.past) == LOOK_BACK
+                self.past.append(row)
 
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         """Add rows of exchanges: sends and fetches show what a capture can contain."""
@@ -204,7 +205,7 @@ class MessageSearch:
         while again:
             again = False
             kept: deque[MessageRecord] = deque(maxlen=LOOK_BACK)
-            for row in self._past:
+            for row in self.past:
                 if row.covers == BEFORE:
                     self._cover(row)
                     kept.append(row)
@@ -214,7 +215,7 @@ class MessageSearch:
                     kept.append(row)
                 else:
                     again = self._take(message, row) or again
-            self._past = kept
+            self.past = kept
 
     def _cover(self, row: MessageRecord) -> None:
         """Record a commit that covers a message at its place in the queue."""
