@@ -87,6 +87,8 @@ def with_outcome(exchanges: Relation, conversations: Relation | None) -> Relatio
         asked = f"if(status = 'unanswered', conversation, {none})"
         met = f"{SOURCE} = _source and {asked} = _conversation"
         sound = exchanges.join(facts, met, "left", small=True)
+    # Proof needs both directions without gaps, and an end: a response would have been seen. A
+    # client that closes its connection during a long poll no longer wants one.
     no_response = (
         f"case when not coalesce(_sound, false) or coalesce(`end` not in ('reset', 'closed'), true)"
         f" then '{UNKNOWN}' when _left and {WAITS} then '{WITHDRAWN}' else '{NO_RESPONSE}' end"

@@ -67,6 +67,7 @@ class Kept:
         Cells for other runs have short windows that longer ones are composed of. Raise ReportError
         if the windows of the read cells do not compose these.
         """
+        # other runs may have other windows: cells have short ones that all of them are made of
         if self.counted is None:
             return self.frame(make(with_window(rows, "time", length_us)))
         cells = self.cells(table, lambda: make(with_window(rows, "time", base_of(length_us))))
@@ -148,10 +149,9 @@ class Kept:
             return relation.where(f"`{column}` = {text(value)}")
         import pyarrow.compute
 
+        # a filter by an expression would load Arrow's query engine
         is_chosen = pyarrow.compute.equal(relation.rows.column(column), pyarrow.scalar(value))
-        chosen = relation.rows.select(names or relation.columns).filter(
-            is_chosen
-        )  # by an expression: loads all Arrow
+        chosen = relation.rows.select(names or relation.columns).filter(is_chosen)
         return self._noted(self.engine.hold(chosen), OWN)
 
     def parts(

@@ -1,13 +1,9 @@
 """Contract of a report: documented tables, and a pure function that computes them.
 
-A report is one file in `reports/` that exports `REPORT`. Rules: `build` takes and returns
-relations, one for each described table, with at least the table's columns (`typed` selects, orders,
-and casts them); it reads no files and executes only what is used more than once: that is kept by
-`ReportInput.kept` and released after the last requested report that needs it. A table is Spark SQL
-text, which Spark or DuckDB executes with the same rows; sequential state is computed in Python
-through `Kept.by_group`. Missing rows are unknown: `ReportInput.conversations` is None for input
-without connections, and no column may then be zero. To add a report: add its file, and its name to
-`reports.REPORT_MODULES`.
+A report is one file in `reports/` that exports `REPORT`; its name is in `reports.REPORT_MODULES`.
+`build` takes and returns relations, one for each described table; it reads no files, and executes
+only what is used more than once (`ReportInput.kept`). A table is Spark SQL text, which Spark or
+DuckDB executes with the same rows; sequential state is computed in Python (`Kept.by_group`).
 """
 
 from __future__ import annotations
@@ -127,6 +123,7 @@ class ReportInput:
     """one row per exchange; the columns of all tables: `analytics.schema.INPUT_TABLES`"""
     kept: Kept = field(compare=False, repr=False)
     """engine, and relations cached for several uses"""
+    # missing rows are unknown: without them, no column may be zero
     conversations: Relation | None = None
     """one row per TCP connection; None: unknown"""
     findings: Relation | None = None
@@ -246,6 +243,7 @@ def made_of_cells(report: Report, counted: Counted) -> frozenset[str]:
 
 def typed(relation: Relation, table: ReportTable) -> Relation:
     """Return the columns of `table` from a relation: in order, typed."""
+    # `build` may return more columns, in any order, and with the types of an engine's sums
     return relation.select(
         *(
             f"`{column.name}`"

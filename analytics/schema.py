@@ -105,6 +105,7 @@ def arrow_rows(rows: Sequence[Mapping[str, object]], columns: Iterable[Described
     try:
         return pyarrow.Table.from_pylist(rows, schema=schema)
     except OverflowError:
+        # checked only now: a look at each value would cost more than the table
         kept = [{name: value for name, value in row.items() if _fits(value)} for row in rows]
         return pyarrow.Table.from_pylist(kept, schema=schema)
 

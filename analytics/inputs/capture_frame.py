@@ -1,10 +1,7 @@
 """Captures as Spark DataFrames decoded by tasks, each row once.
 
 Small captures are decoded by one task, each time a frame is computed; large ones by several tasks,
-once, and cached. Each task reads all packets, which takes a seventeenth of their decoding time, and
-decodes its share of the connections: nothing is shuffled, and all numbers equal those of a single
-process. No data source is used: if Java was started by another program, Spark looks for data
-sources in a Python that imports from the current directory.
+once, and cached.
 """
 
 from __future__ import annotations
@@ -98,6 +95,10 @@ class CaptureRows:
                 for shard in map(int, batch.column(0).to_numpy()):
                     yield from reader.read(replace(whole, shard=shard, shards=count))
 
+        # Each task reads all packets, which takes a seventeenth of their decoding time, and decodes
+        # its share of the connections: nothing is shuffled, and all numbers equal those of a single
+        # process. No data source: if another program started Java, Spark looks for data sources in
+        # a Python that imports from the current directory.
         rows = spark.range(0, count, 1, count).mapInArrow(decode, schema_of_table(table))
         return rows.withColumn(SOURCE, F.lit(self.source))
 
@@ -115,7 +116,7 @@ class RemoteCaptureRows(CaptureRows):
         spark.conf.set(_BATCH_ROWS, "1")  # a worker gets one capture at a time
         try:
             frame = super().kept(spark, table)
-            frame.count()
+            frame.count()  # now, while the setting is in force
             return frame
         finally:
             if before is None:
@@ -136,6 +137,7 @@ class RemoteCaptureRows(CaptureRows):
 
     def _decoding(self, table: str, shard: int, count: int) -> Callable[[_Batches], _Batches]:
         reader, captures = self._reader(table), self.captures
+        # rows come in any order, but captures form one ordered list
         places = {place_of(capture): number for number, capture in enumerate(captures)}
 
         def decode(batches: _Batches) -> _Batches:

@@ -1,14 +1,6 @@
 """Captures as a Spark data source: ``spark.read.format("rocketmq_capture").load(path)``.
 
-Register it once: ``spark.dataSource.register(CaptureSource)``. Options: `table` (`exchanges`,
-`conversations`, `findings`, `messages`, or `all` of them for one pass), `messages` (`true`: `all`
-has those, too), `decode_as` (ports, separated by commas), `tls_keylog` (file with secrets of TLS,
-under the same path for all tasks), `max_ratio` (bytes that each byte of a compressed capture may
-become; default: 256), `each` (`true`: every capture has whole conversations and is one task's).
-
-Rules: without `each` the captures are one ordered list, as in `rmqtool decode pcap`, and one task
-decodes it; `capture_frame` decodes large captures with several. With it, the captures are numbered
-each by itself, and `source` tells them apart.
+Register it once: ``spark.dataSource.register(CaptureSource)``.
 """
 
 from __future__ import annotations
@@ -60,7 +52,13 @@ class Options(Protocol):
 
 
 class CaptureSource(DataSource):  # type: ignore[misc, unused-ignore]
-    """The data source; Spark creates one for each `load`."""
+    """The data source; Spark creates one for each `load`.
+
+    Options: `table` (one of TABLES), `messages` (`true`: the table `all` has those, too),
+    `decode_as` (ports, separated by commas), `tls_keylog` (a file under the same path for all
+    tasks), `max_ratio` (bytes that each byte of a compressed capture may become), `each` (`true`:
+    every capture has whole conversations; `source` tells them apart).
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -132,7 +130,7 @@ def tasks_of(paths: list[str], each: bool) -> list[CaptureTask]:
     if "-" in captures:
         raise CaptureError("-", "standard input can be read only once", hint="give a file")
     whole = [os.path.abspath(capture) for capture in captures]
-    if each:
+    if each:  # each capture numbers its conversations by itself
         return [CaptureTask([path], [name]) for path, name in zip(whole, captures, strict=True)]
     return [CaptureTask(whole, captures)]
 

@@ -1,8 +1,7 @@
 """Decode captures into a temporary log: the local path, in parallel to the start of Spark.
 
-Rules: the same rows as the Spark data source (`capture_source`), in one pass for exchanges,
-connections and findings, as columns, and without a Python worker; on a cluster the data source
-decodes where the tasks run.
+The rows are those of `capture_frame`, in one pass for all tables and without a Python worker; on a
+cluster, tasks decode where they run.
 """
 
 from __future__ import annotations

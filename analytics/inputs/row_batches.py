@@ -1,7 +1,7 @@
 """Rows of a decoding run as Arrow batches for Spark: one table, or all in one pass.
 
-Rules: in the table `all`, a row that is not an exchange is JSON in `other_row`; its conversation is
-also in the column of exchanges.
+In the table `all`, a row that is not an exchange is JSON in `other_row`; its conversation is also
+in the column of exchanges.
 """
 
 from __future__ import annotations

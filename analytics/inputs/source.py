@@ -1,9 +1,8 @@
 """Inputs of all kinds as relations with one schema: `read_inputs` and `read_here`.
 
-Rules: every table has the columns of this program, in order; a column missing in an older log is
-derived from others (`DERIVED`) or null. `source` names the input of a row, and conversation numbers
-are unique within it. Captures form one ordered list, as in `rmqtool decode pcap`, and are decoded
-in Spark tasks; for the local engine they are decoded before (`captures`).
+Every table has the columns of this program, in order; a column missing in an older log is derived
+from others (`DERIVED`) or null. Captures are decoded in Spark tasks; for the local engine they are
+decoded before (`captures`).
 """
 
 from __future__ import annotations
@@ -101,6 +100,7 @@ def read_cells(inputs: Sequence[Input], tables: Sequence[CellTable]) -> Tables:
     from .rows_here import parquet_here
 
     engine = LocalEngine()
+    # no rows, but their columns, which reports name before they know that there are none
     report_input = ReportInput(engine.hold(parquet_here((), COLUMNS, "")), Kept(engine))
     counted = merged_cells(engine, tables, [Path(entry.name) for entry in inputs])
     report_input.kept.counted = counted
@@ -127,6 +127,7 @@ def _read(reader: Reader, inputs: Sequence[Input], messages: bool) -> Tables:
             f"{', '.join(parts.without_messages)}: has no table of messages, so those of the other"
             " inputs are ignored, too"
         )
+    # connections of some inputs only would look like those of all
     have_connections = not parts.without
     have_messages = not parts.without_messages
     return Tables(

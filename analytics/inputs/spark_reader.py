@@ -1,8 +1,7 @@
 """Read inputs with Spark.
 
-Rules: files and captures are read by its tasks. The rows of a small input are collected at once,
-because each Spark query takes a third of a second of CPU, however few its rows. A Spark Connect
-server, which may not see local files, does not get small inputs.
+Files and captures are read by its tasks. The rows of a small input are collected at once, because
+each Spark query takes a third of a second of CPU, however few its rows.
 """
 
 from __future__ import annotations
@@ -53,6 +52,7 @@ class SparkReader:
         self.engine = SparkEngine(spark)
         self._is_small = is_small(inputs)
         is_here = not any("://" in file for entry in inputs for file in entry.exchanges)
+        # a Spark Connect server may not see the files of this machine
         self._reads_here = self._is_small and is_connect(spark) and is_here
         if not self._reads_here:
             serve_modules(spark)
@@ -140,6 +140,7 @@ class SparkReader:
             read = self._spark.read.parquet
             return read(uri_of(file)).columns if is_remote else read_schema(file).names
 
+        # remote footers take a round trip each
         with ThreadPoolExecutor(_JOBS) as jobs:
             each = jobs.map(names_in, files)
             return sorted({lacking for names in each for lacking in absent_derived(names)})

@@ -1,7 +1,7 @@
 """Keyed folds in Spark tasks: each task streams the sorted items of its keys.
 
-Rules: memory does not depend on the number of keys. Partial sums are merged by tasks, first in
-groups, then by one task; the driver gets only the result. Sums travel as JSON.
+Memory does not depend on the number of keys. Partial sums travel as JSON; the driver gets only the
+result.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def folded_by_tasks(
     """Return the tables; runs a job."""
     engine = _engine(report_input)
     whole = report_input.kept.frame(engine.given(_rows(report_input, exchanges, folding, known)))
-    if whole.rows is not None:
+    if whole.rows is not None:  # few rows, which the driver has already
         values: dict[str, list[dict[str, object]]] = {}
         for row in whole.rows.to_pylist():
             values.setdefault(row["table"], []).append(msgspec.json.decode(row["value"]))
@@ -197,6 +197,7 @@ def _merged(
 
         return merged
 
+    # in two steps, so that no single task gets the sums of all others at once
     placed = parts.withColumn("part", F.spark_partition_id() % _PARTS)
     some = placed.groupBy("part").applyInArrow(merging(_as_text), schema_of(_TEXT))
     single = some.withColumn("part", F.lit(0)).groupBy("part")

@@ -1,8 +1,7 @@
 """Isolation windows of producers: brokers, times, causes, and violations.
 
-Rules: the fault strategy of the client's generation is replayed over the captured attempts, by the
-same code as our own producer's (`replay.fault`). Windows assume that the strategy is on; `strategy`
-is what the client's behavior shows, and `unknown` without evidence.
+The fault strategy of the client's generation is replayed over the captured attempts, by the code of
+our own producer (`replay.fault`). Windows assume that the strategy is on.
 
 RocketMQ: MQFaultStrategy, LatencyFaultToleranceImpl.
 """
@@ -192,6 +191,7 @@ def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Rel
         options.fault_strategy,
     )
     rows = _rows(report_input, stitch, limits.timeout_us, isolation_rows(assumed))
+    # one pass yields the rows of five tables, each of which has only some of the columns
     names = {kind: [one.name for one in some] for kind, some in COLUMNS_OF.items()}
     parts = report_input.kept.parts(rows, KIND.name, names)
     queues = report_input.kept.frame(_queues(stitch))
@@ -221,7 +221,7 @@ def _with_connects(report_input: ReportInput, events: Relation, stitch: Stitched
     failed = failed_connects(report_input)
     if failed is None or report_input.conversations is None:
         return events.adding({"gone": "cast(null as string)"})
-    if report_input.kept.is_empty(failed):
+    if report_input.kept.is_empty(failed):  # known, and none
         return events.adding({"gone": "''"})
     failures = connect_failures(report_input.conversations, stitch.names, known=False)
     outages = gone_by_time(report_input.kept, failures, stitch.attempts)

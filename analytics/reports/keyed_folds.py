@@ -1,7 +1,7 @@
 """Run keyed folds (`folding`) over an input, locally or in Spark tasks.
 
-Rules: the facts that a fold needs from the whole input (`Known`) are small and computed first, by
-the only query that a report executes while it is built; reports share them.
+The facts that a fold needs from the whole input (`Known`) are small and computed first; reports
+share them.
 """
 
 from __future__ import annotations

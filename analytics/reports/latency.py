@@ -1,9 +1,8 @@
 """Latency of brokers and name servers: by client, over time, and the network's part.
 
-Rules: latency is measured at the capture, from the packet that completed the request to the one
-that completed the response. Long polls are never mixed with calls. The exchanges are counted twice,
-by operation, broker and client (`_counts_by`) and over time; most tables derive from these, all
-percentiles in one query. The network's part: `analytics.reports.latency_network`.
+Latency is measured at the capture, from the packet that completed the request to the one that
+completed the response. Long polls are never mixed with calls. The network's part:
+`latency_network`.
 """
 
 from __future__ import annotations
@@ -101,6 +100,8 @@ def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Rel
     wanted = names_of_tables if options.tables is None else names_of_tables & options.tables
     seen = _seen(report_input)
     limit_us = None if options.slo is None else options.slo.latency_us
+    # The exchanges are counted twice: here by operation, broker, and client, and in `_windows` over
+    # time. Most tables derive from these counts.
     counts = _counts(report_input, seen, limit_us)
     cells = counts.cells
     names = broker_names(report_input, lambda: cells)
@@ -130,6 +131,7 @@ def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Rel
         chosen.append(_ALL_WINDOWS)
     if chosen:
         named = counts._replace(cells=with_names(cells, names))
+        # the percentiles of all tables in one query
         rows_of_tables = _tables(named, windows, whole_us, chosen)
         tables = report_input.kept.frame(rows_of_tables)
         for name in chosen:
@@ -184,6 +186,7 @@ def _operations(cells: Relation, by_operation: Relation) -> Relation:
 
 def _over_time(windows: Relation, loads: Relation) -> Relation:
     """Return the rows of windows with the requests in flight; broker is null for all brokers."""
+    # null is the broker of all brokers together, so the join must take null for equal
     calls = loads.where("not long_poll").select(
         *("broker as _broker", "window_start as _start", "in_flight", "peak_in_flight")
     )
@@ -281,6 +284,7 @@ def _least_of_slowest(report_input: ReportInput, counts: _Counts, count: int) ->
 
     Sorting all exchanges of a large input takes longer than a query of their cells.
     """
+    # from the highest bucket down, until enough calls are in these buckets
     calls = counts.placed("answered", "long_poll").where("answered > 0 and not long_poll")
     by_bucket = calls.grouped(("bucket",), {"calls": "sum(values)"})
     rows = report_input.kept.rows(by_bucket.adding({"least": lowest_of("bucket")}))
@@ -396,6 +400,7 @@ def _histogram(report_input: ReportInput, counts: _Counts, seen: Relation) -> Re
     whole = counts.cells.grouped(keys, {"_all": "sum(values)"})
     buckets = _coarse(counts.placed(*keys), keys).join(whole, keys, small=True)
     buckets = report_input.kept.frame(buckets)
+    # the packets are not in the counts: the exchanges are read again, joined with few rows
     wanted = buckets.select("operation as _operation", "from_us", "below_us", "time as _time")
     within = f"(latency_us < below_us or from_us >= {2**62}L)"
     of_bucket = f"operation = _operation and greatest(latency_us, 0L) >= from_us and {within}"

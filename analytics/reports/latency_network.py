@@ -1,7 +1,7 @@
 """The network's part of latencies: for the slowest exchanges, and by client and server.
 
-Rules: the network's part is the round trip between the capture point and the responding end,
-measured by the connection's handshake; without a handshake it is unknown.
+It is the round trip between the capture point and the responding end, measured by the connection's
+handshake; without a handshake it is unknown.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def slowest(
     `least_us` is a lower bound of their latencies, if known.
     """
 
+    # twice: before the join, so that it has few rows, and after other runs' cells were merged
     def slowest_of(calls: Relation) -> Relation:
         return calls.ordered(SLOWEST_CELLS.order, count)
 

@@ -1,9 +1,8 @@
 """Overview: operations, topics, clients, versions, and errors.
 
-Rules: remarks that differ only in numbers and ids are one error, with the first remark and its
-packet; lists of names are cut at `MOST_NAMES`, and a separate count is complete. Topics and clients
-come from one pass over the exchanges (`_cells`); the tables of operations, relays, and failed
-connects are those of other reports.
+Topics and clients come from one pass over the exchanges (`_cells`); the tables of operations,
+relays, and failed connects are those of other reports. Lists of names are cut at `MOST_NAMES`; a
+count beside them is complete.
 """
 
 from __future__ import annotations
@@ -147,6 +146,7 @@ def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Rel
             options.window_us or window_of(_span_of(report_input, cells)),
         ),
     }
+    # both are made of the same counts of sends, which are kept once
     if not {TOPOLOGY.name, SIZES.name}.isdisjoint(options.tables or {TOPOLOGY.name}):
         sent = report_input.kept.cells(SENT_CELLS, lambda: _sent(report_input))
         made[SIZES.name] = lambda: _sizes(sent)
@@ -205,6 +205,8 @@ _GROUPS = (  # a heartbeat names several
 def _topics(cells: Relation, inner: Relation) -> Relation:
     """Return the topics; requests repeated by a relay or made by a proxy count once."""
 
+    # Behind a proxy, calls of gRPC clients and fetches of the proxy are the same messages: calls
+    # count only if no fetch was captured.
     def fetched(number: str) -> str:
         asked = f"sum(if({_FETCHES}, {number}, 0L))"
         return f"if(count_if({_FETCHES}) > 0, {asked}, sum(if({_RECEIVES}, {number}, 0L)))"
@@ -316,6 +318,7 @@ def _topology(sent: Relation, cells: Relation) -> Relation:
         *("client", "sends as requests"),
         f"if(outcome_class in {_GOOD}, messages, 0L) as messages",
     )
+    # as in `_topics`: calls of consumers only if no fetch was captured
     asked = cells.where(f"topic is not null and ({_FETCHES} or {_RECEIVES})").adding(
         {"_pulled": f"max({_FETCHES}) over (partition by topic)"}
     )
@@ -361,6 +364,7 @@ def _errors_over_time(
 
 def _alike(remark: str) -> str:
     """Return, as SQL, a remark with its variable parts replaced."""
+    # remarks that differ only in numbers and ids are one error, shown by the first of them
     for pattern, replacement in _DIFFERENCES:
         remark = f"regexp_replace({remark}, {text(pattern)}, '{replacement}')"
     return f"trim({remark})"

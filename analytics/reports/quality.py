@@ -130,6 +130,7 @@ def _connections(conversations: Relation) -> Relation:
     def counted(condition: str) -> str:
         return f"count_if({_ROCKETMQ} and {condition})"
 
+    # other protocols are counted, but what is missing in them says nothing about RocketMQ
     repeated = "(client_retransmissions + server_retransmissions)"
     grouped = conversations.grouped(
         ["capture"],
@@ -150,6 +151,7 @@ def _connections(conversations: Relation) -> Relation:
 
 
 def _findings(findings: Relation) -> Relation:
+    # `min` of a struct finds the first finding, and holds its text for each group
     shortened = findings.adding({"detail": "substring(detail, 1, 300)"})
     placed = shortened.adding({"place": place_of("time", "capture", "packet", "detail")})
     grouped = placed.grouped(

@@ -1,7 +1,6 @@
 """Unreachable servers: the outages of `diagnosis.outages` as a table of the latency report.
 
-Rules: the fold is that of the diagnosis, per host, so both report the same times. It gets only the
-relevant rows, and none if no connection failed or was ended by a server.
+The fold is that of the diagnosis, per host, so both report the same times.
 """
 
 from __future__ import annotations
@@ -74,13 +73,14 @@ def outages(report_input: ReportInput, conversations: Relation, failed: Relation
         {"host": derived.address_of("server_address")}
     )
     signs = report_input.kept.frame(placed.where(_SIGN).select_distinct("host"))
-    if report_input.kept.is_empty(signs):
+    if report_input.kept.is_empty(signs):  # the usual case
         return report_input.kept.empty(OUTAGES.columns)
     # loading the rules takes as long as a small table
     from ..diagnosis.outages import REGISTER
 
     named_address = f"substring_index(get(brokers, 0), '{SEPARATOR}', -1)"
     asked = report_input.exchanges.where("status = 'unanswered' and `end` in ('reset', 'closed')")
+    # a broker that registers is there again; the request names its address
     registered = report_input.exchanges.where(f"request_code = {REGISTER} and size(brokers) > 0")
     rows = asked.adding({"host": derived.address_of("server_address")}).union(
         registered.adding({"host": derived.address_of(named_address)})
@@ -92,6 +92,7 @@ def outages(report_input: ReportInput, conversations: Relation, failed: Relation
         _parts_of_hosts(_context(report_input, conversations)),
         _PART,
     )
+    # an address without a failed connect only lost connections: it was a client
     parts_by_kind = parts.adding({"who": f"'{CLIENT}'"})
     if not report_input.kept.is_empty(failed):
         known_clients = failed.select_distinct("server_address", "client", "who as known")
