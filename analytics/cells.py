@@ -147,6 +147,7 @@ class CellFolder:
     @classmethod
     def followed(cls, folder: Path) -> CellFolder:
         """Open or create a growing folder, locked until `close`; raise ReportError on failure."""
+        # a run that has just created the folder has only its lock there
         known = {*(entry.name for entry in folder.iterdir()), LOCK} if folder.is_dir() else {LOCK}
         if not is_cells(folder) and known != {LOCK}:
             raise ReportError(f"{folder} exists and is not a {KIND}", "give another name")

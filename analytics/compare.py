@@ -95,7 +95,7 @@ def _compared_table(now: TableResult, before: TableResult) -> TableResult:
         if is_tested:
             changes = [change for change, probability in differences if probability < level]
             row[SIGNIFICANT] = changes if differences else None  # not tested: unknown
-    # what is left was popped by no row of this side
+    # rows that only the other input has
     rows += [_gone(row, keys, measures) for row in known.values()]
     table = _described(now.table, measures, is_tested)
     return TableResult(table, _arrow_of(rows, table, now.data), now.cut or before.cut)
@@ -169,7 +169,7 @@ def welch(before: tuple[float, float, float], now: tuple[float, float, float]) -
     if min(count, new_count) < _FEWEST:
         return None
     error = math.sqrt(spread * spread / count + new_spread * new_spread / new_count)
-    if not error:  # all values of both sides are equal
+    if not error:  # neither side varies
         return 1.0 if mean == new_mean else 0.0
     return math.erfc(abs(new_mean - mean) / error / math.sqrt(2))
 
@@ -219,13 +219,7 @@ def _arrow_of(
     import pyarrow
 
     types = {field.name: field.type for field in like.schema}
-    fields: list[pyarrow.Field[pyarrow.DataType]] = []
-    for column in table.columns:
-        if column.name.endswith(CHANGE) and column.name not in types:
-            fields.append(pyarrow.field(column.name, pyarrow.float64()))
-        elif column.name == SIGNIFICANT:
-            fields.append(pyarrow.field(column.name, pyarrow.list_(pyarrow.string())))
-        else:
-            fields.append(pyarrow.field(column.name, types[column.name.removesuffix(BEFORE)]))
-    columns = [pyarrow.array([row.get(field.name) for row in rows], field.type) for field in fields]
-    return pyarrow.Table.from_arrays(columns, schema=pyarrow.schema(fields))
+    types |= {f"{name}{BEFORE}": kind for name, kind in types.items()}
+    types[SIGNIFICANT] = pyarrow.list_(pyarrow.string())
+    fields = [(column.name, types.get(column.name, pyarrow.float64())) for column in table.columns]
+    return pyarrow.Table.from_pylist(rows, schema=pyarrow.schema(fields))

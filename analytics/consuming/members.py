@@ -97,6 +97,7 @@ class Members:
     def pulled(self, event: GroupEvent) -> None:
         """Add a pull: it shows a member without captured heartbeats."""
         stretch = self._now.get(event.client)
+        # once it has left, only a heartbeat makes a client a member again
         if stretch is None and event.client not in self._gone:
             if len(self._now) + len(self._past) >= MAX_MEMBERS:
                 return

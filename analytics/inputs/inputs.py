@@ -306,7 +306,7 @@ def _footer_of(file: str) -> tuple[set[str], int | None, int]:
 
 def _check_jsonl(file: str) -> None:
     with open(file, "rb") as stream:
-        line = stream.readline(1 << 24)
+        line = stream.readline(1 << 24)  # a file of another kind may have no line end
     if not line.strip():
         return
     try:

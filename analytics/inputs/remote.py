@@ -112,6 +112,7 @@ def _with_siblings(spark: SparkSession, entry: Input) -> Input:
 def _roots(spark: SparkSession, name: str) -> list[_Root]:
     """Return the roots of a name or pattern, with all their files."""
     _, path = parts_of(name)
+    # matches are told apart by the number of folders in the pattern
     if "/" in "".join(part.partition("}")[0] for part in path.split("{")[1:]):
         raise InputError(f"{name}: a pattern in braces cannot name folders", "name each folder")
     parts = path.count("/")

@@ -64,6 +64,7 @@ class SparkReader:
         schema, stored = schema_of(columns), schema_of(columns)
         if self._reads_here or not files:
             return self.engine.hold(parquet_here(files, columns, source))
+        # releases named some columns differently, and a log may have files of several
         old = {name: NAMES[name] for name in schema.names if name in NAMES}
         for name, names in old.items():
             for alias in names[1:]:

@@ -212,10 +212,6 @@ def _name_of(found: Found) -> str:
     return f"{row.topic}, queue {row.queue_id}, offset {row.queue_offset}"
 
 
-def _is_send(row: MessageRecord) -> bool:
-    return is_send(row.request_name)
-
-
 class _Before:
     """The state from earlier steps that explains the next one."""
 
@@ -229,7 +225,7 @@ class _Before:
     def add(self, row: MessageRecord) -> None:
         """Add the next step."""
         group = row.consumer_group
-        if _is_send(row):
+        if is_send(row.request_name):
             self._attempts = self._number(row)
             self._last_attempt = row
         if row.event in (DELIVERED, RETURNED):
@@ -243,7 +239,7 @@ class _Before:
 
     def why(self, row: MessageRecord) -> str:
         """Return the cause of a step if an earlier step shows it."""
-        if _is_send(row):
+        if is_send(row.request_name):
             last, number = self._last_attempt, self._number(row)
             if last is None:
                 return ""

@@ -140,6 +140,7 @@ class MessageSearch:
     def _is_wanted(self, row: MessageRecord) -> bool:
         key = self._key
         if key is not None:
+            # ids are hexadecimal digits, which tools print in either case
             folded = key.upper()
             named = (
                 row.unique_key == key

@@ -243,7 +243,7 @@ class LastReturn(NamedTuple):
     def spent(self) -> bool:
         """Whether the broker moves the message to the DLQ instead of redelivering it."""
         level, most = self.row.delay_level, self.row.max_reconsume_times
-        if level is not None and level < 0:
+        if level is not None and level < 0:  # asks for the DLQ at once
             return True
         return self.redelivered is not None and most is not None and 0 <= most <= self.redelivered
 

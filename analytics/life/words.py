@@ -47,6 +47,7 @@ def _place(row: MessageRecord) -> str:
     text = row.topic or "an unknown topic"
     if row.queue_id is not None:
         text += f", queue {row.queue_id}"
+    # an offset commit is about the queue up to an offset, which its sentence names
     if row.queue_offset is not None and row.covers != BEFORE:
         text += f", offset {row.queue_offset}"
     return text
@@ -133,6 +134,7 @@ def _on_disk(row: MessageRecord) -> str:
 
 
 def _ended(row: MessageRecord) -> str:
+    # rows of a store have no conversation
     if row.request_name is None and row.conversation < 0:
         return " (according to the broker's store)"
     return _response(row) if row.response_code else ""

@@ -170,7 +170,7 @@ class Axis:
             step = max(least, _step(max(values, default=1.0)))
             high = step * max(1, math.ceil(max(values, default=1.0) / step))
             return cls(0.0, high, top, bottom, log, least=least)
-        known = [max(1.0, value) for value in values] or [1.0, 10.0]
+        known = [max(1.0, value) for value in values] or [1.0, 10.0]  # 0 has no logarithm
         low = 10 ** math.floor(math.log10(min(known)))
         high = 10 ** math.ceil(math.log10(max(known)))
         return cls(low, max(high, low * 10), top, bottom, log, any(v < low for v in values))
@@ -602,7 +602,7 @@ def timeline_chart(
             continue
         name = " · ".join(str(row.get(column)) for column in names if row.get(column) is not None)
         if name not in bars and len(bars) == MOST_STRETCHES:
-            continue
+            continue  # later stretches of the shown rows still count
         bars.setdefault(name, []).append((start, end, show_colour(row.get(parts["colour"])), row))
     if not bars:
         return ""

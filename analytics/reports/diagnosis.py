@@ -46,6 +46,7 @@ def _in_one_pass(report_input: ReportInput) -> Engine:
     if report_input.asked is not None:
         engine.want(report_input.asked)
     batches = report_input.kept.engine.batches
+    # input by input, because conversations are numbered within one
     for source in _sources(report_input):
         engine.begin_input(source)
         same = f"{SOURCE} = {text(source)}"

@@ -149,6 +149,7 @@ def _connection_items(rows: list[ConversationRecord], known: Known) -> Iterator[
 
 def _message_items(report_input: ReportInput, known: Known) -> Relation:
     """Return the messages that need analysis, for the rules that judge messages."""
+    kept = report_input.kept
     names = broker_names(report_input)
     produced = without_inner(report_input)
     failures = None
@@ -162,7 +163,7 @@ def _message_items(report_input: ReportInput, known: Known) -> Relation:
         f" and latency_us <= {long_us(DEFAULT_TIMEOUT_US)}, false) or status = 'oneway')"
     )
     others = produced.where(f"unique_key is not null and not {quick}")
-    repeated = report_input.kept.repeated(flagged)
+    repeated = kept.noted(kept.engine.repeated(flagged))
     keys = repeated.union(others.select(f"{sends.KEY} as key")).distinct()
     chosen = report_input.exchanges.where(
         f"(request_code in {numbers(SENDS)} or {sends.CALL}) and unique_key is not null"
@@ -177,8 +178,10 @@ def _message_items(report_input: ReportInput, known: Known) -> Relation:
     placed = without_inner(report_input, chosen, of_calls=False).adding(hosts)
     names_of_ports = known.context.names_of_ports()
     hosted = _connections_of(report_input, placed)
-    return report_input.kept.by_groups(
-        placed, hosted, "host", lambda sent, hops: _stitched(sent, hops, names_of_ports), ITEM
+    return kept.noted(
+        kept.engine.by_groups(
+            placed, hosted, "host", lambda sent, hops: _stitched(sent, hops, names_of_ports), ITEM
+        )
     )
 
 

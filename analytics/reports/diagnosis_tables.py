@@ -10,42 +10,37 @@ from ..diagnosis.engine import Diagnosis, not_judged
 from ..diagnosis.problem import Problem
 from ..report import ReportTable, column_names, table_columns
 
-PROBLEM_COLUMNS: Final = table_columns("""
-    incident int: incident number; problems of one incident share a cause
-    place int: position in the incident, cause first
-    severity string: `error`, `warning` or `info`
-    title string: the problem in one sentence
-    confidence string: `certain`, `likely` or `possible`
-    reason string: reason for less than full certainty
-    rule string: rule ID
-    consequence_of string: rule of the causing problem
-    count int: number of occurrences
-    first_time time: first occurrence
-    last_time time: last occurrence
-    state string: `ended` or `ongoing` at the end; empty: unknown
-    broker string: affected broker
-    topic string: topic
-    group string: group
-    client string: client ID, or address if unknown
-    server string: address of the affected server
-    queue_id int: queue
-    message string: message id
-    evidence list: evidence: time, capture, packet, and description
-    filter string: Wireshark display filter for the evidence
-    details list: additional details
-    explanation string: explanation of the mechanism
-    advice string: recommended action
-    references list: public issues
-""")
-LIMIT_COLUMNS: Final = table_columns("""
-    place int: order
-    limit string: what the capture cannot show, or a limit reached
-""")
 PROBLEMS: Final = ReportTable(
     "diagnosis_problems",
     "Problems",
     "One row per problem, grouped by incident (most severe first), cause first.",
-    PROBLEM_COLUMNS,
+    table_columns("""
+        incident int: incident number; problems of one incident share a cause
+        place int: position in the incident, cause first
+        severity string: `error`, `warning` or `info`
+        title string: the problem in one sentence
+        confidence string: `certain`, `likely` or `possible`
+        reason string: reason for less than full certainty
+        rule string: rule ID
+        consequence_of string: rule of the causing problem
+        count int: number of occurrences
+        first_time time: first occurrence
+        last_time time: last occurrence
+        state string: `ended` or `ongoing` at the end; empty: unknown
+        broker string: affected broker
+        topic string: topic
+        group string: group
+        client string: client ID, or address if unknown
+        server string: address of the affected server
+        queue_id int: queue
+        message string: message id
+        evidence list: evidence: time, capture, packet, and description
+        filter string: Wireshark display filter for the evidence
+        details list: additional details
+        explanation string: explanation of the mechanism
+        advice string: recommended action
+        references list: public issues
+    """),
     order=("incident", "place"),
     brief=("severity", "title", "rule", "count", "first_time", "confidence", "incident"),
     shown=30,
@@ -55,7 +50,10 @@ LIMITS: Final = ReportTable(
     "diagnosis_limits",
     "Limits of the diagnosis",
     "One row per gap in the capture, with the rules skipped because of it.",
-    LIMIT_COLUMNS,
+    table_columns("""
+        place int: order
+        limit string: what the capture cannot show, or a limit reached
+    """),
     order=("place",),
     shown=10,
     aside=True,

@@ -79,6 +79,7 @@ def arrow_items(items: Iterable[Item]) -> pyarrow.Table:
     import pyarrow
 
     schema = arrow_schema_of(ITEM)
+    # without items, `zip` yields no columns
     columns = list(zip(*items, strict=True)) or [()] * len(schema)
     arrays = [
         pyarrow.array(column, field.type) for column, field in zip(columns, schema, strict=True)

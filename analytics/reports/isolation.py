@@ -212,8 +212,9 @@ def _rows(
     """Return the rows of the tables in `_KINDS`."""
     sent = events(stitch, timeout_us)
     seen = _with_connects(report_input, sent, stitch).adding({"producer": NUMBER})
-    rows = report_input.kept.folded(seen, "producer", fold, FOLDED_COLUMNS)
-    return report_input.kept.frame(with_unique_keys(rows, stitch))
+    kept = report_input.kept
+    rows = kept.noted(kept.engine.folded(seen, "producer", fold, FOLDED_COLUMNS))
+    return kept.frame(with_unique_keys(rows, stitch))
 
 
 def _with_connects(report_input: ReportInput, events: Relation, stitch: Stitched) -> Relation:

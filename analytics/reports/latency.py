@@ -386,6 +386,7 @@ def _tables(
 
 def _key_of(name: str, keys: Sequence[str]) -> str:
     """Return, as SQL, the grouping key of a table; keys of other tables are null."""
+    # `explode` takes an array, whose structs must all have the same fields and types
     values = (f"`{key}`" if key in _GROUPED[name] else "null" for key in keys)
     typed = (
         f"'{key}', cast({value} as {_KEY_TYPES[key]})"

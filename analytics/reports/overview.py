@@ -126,6 +126,7 @@ def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Rel
     names = broker_names(report_input, lambda: cells)
     counted = report_input.kept.counted
     if counted is not None and report_input.kept.has_rows:
+        # written with the cells: from them, it could not be told
         counted.is_relayed = has_relays(report_input)
     made: dict[str, Callable[[], Relation]] = {
         ERRORS.name: lambda: _errors(

@@ -179,6 +179,7 @@ def _causes(listed: Relation) -> Relation:
     place = "xxhash64(client_address, server_address, attempt_begin)"
     message = f"if(unique_key is null, {place}, 0L) as alone"
     failed = listed.where(f"outcome != '{STORED}'").select("*", message)
+    # first by message: all its attempts have its number of messages, which counts once
     each = failed.grouped(
         ("broker", "cause", "client", "topic", "unique_key", "alone"),
         {

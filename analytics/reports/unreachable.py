@@ -85,13 +85,14 @@ def outages(report_input: ReportInput, conversations: Relation, failed: Relation
     rows = asked.adding({"host": derived.address_of("server_address")}).union(
         registered.adding({"host": derived.address_of(named_address)})
     )
-    parts = report_input.kept.by_groups(
+    parts = report_input.kept.engine.by_groups(
         rows.join(signs, ["host"], "left semi", small=True),
         placed.join(signs, ["host"], "left semi", small=True),
         "host",
         _parts_of_hosts(_context(report_input, conversations)),
         _PART,
     )
+    report_input.kept.noted(parts)
     # an address without a failed connect only lost connections: it was a client
     parts_by_kind = parts.adding({"who": f"'{CLIENT}'"})
     if not report_input.kept.is_empty(failed):

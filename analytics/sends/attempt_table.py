@@ -115,8 +115,10 @@ def with_attempts(
     sent = sent.select(*SEND_SELECTION, "process")
     # hosts share nothing: not the messages of a key, and not the timeout of a process
     if failures is None:
-        return kept.by_group(sent, "host", _of_one_host(limits), columns, share)
-    return kept.by_groups(sent, failures, "host", _with_failures(limits), columns, share)
+        made = kept.engine.by_group(sent, "host", _of_one_host(limits), columns)
+    else:
+        made = kept.engine.by_groups(sent, failures, "host", _with_failures(limits), columns)
+    return kept.noted(made, share)
 
 
 def _of_one_host(limits: Limits) -> Callable[[pyarrow.Table], pyarrow.Table]:

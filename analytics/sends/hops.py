@@ -97,7 +97,8 @@ def _paired(report_input: ReportInput) -> Relation:
         "unix_micros(request_time) as begin",
         f"pmod({sends.KEY}, {parts}) as part",
     )
-    paired = report_input.kept.by_group(hops, "part", _pairs_of, _PAIR_COLUMNS, RELAYS)
+    kept = report_input.kept
+    paired = kept.noted(kept.engine.by_group(hops, "part", _pairs_of, _PAIR_COLUMNS), RELAYS)
     if report_input.kept.is_empty(paired):
         return paired
     # a relay is proven by any of its messages; its other pairs count then, too
@@ -129,6 +130,7 @@ def _pairs_of(table: pyarrow.Table) -> pyarrow.Table:
             inner.append(rows[pair.inner])
             outer.append(rows[pair.outer])
             made.append((place, *pair.relay, pair.proven, pair.of_call))
+    # what the sends have stays in Arrow; only what the rule finds is made here
     took = table.column("latency_us")
     columns = {name: table.column(name).take(pyarrow.array(inner, "int64")) for name in _PLACE}
     columns["inner_us"] = took.take(pyarrow.array(inner, "int64"))

@@ -89,6 +89,6 @@ def _telling(
             return keys, described
     else:
         flagged = flagged_keys(produced, names, failures, limits.timeout_us)
-        keys = report_input.kept.repeated(flagged, STITCHED)
+        keys = report_input.kept.noted(report_input.kept.engine.repeated(flagged), STITCHED)
     chosen = produced.join(keys, f"{sends.KEY} = key", "left semi", small=True)
     return keys, report_input.kept.frame(sends.described(chosen, names), STITCHED)

@@ -42,7 +42,7 @@ def _suspects(report_input: ReportInput) -> Suspects:
     all_sends = sends.sends_and_calls_of(report_input.exchanges)
     flagged = flagged_keys(all_sends, names, failures, DEFAULT_TIMEOUT_US)
     # numbers instead of texts: a collision selects both messages, which changes no result
-    keys = report_input.kept.repeated(flagged, SUSPECTS)
+    keys = report_input.kept.noted(report_input.kept.engine.repeated(flagged), SUSPECTS)
     if keys.rows is None:
         return Suspects(keys, None)
     # few in a large input: what needs them later does not scan all exchanges again

@@ -188,6 +188,7 @@ def about_connects(rows: Sequence[Row]) -> list[str]:
     """Return the notes about failed connects."""
     notes = []
     for row in rows:
+        # if all of them are attempts of known messages, those messages have notes
         if row["who"] == STRANGER or row["connects"] == row.get("attempts", 0):
             continue
         silent, connects = sum_of([row], "silent"), sum_of([row], "connects")
@@ -289,7 +290,7 @@ def gone_by_time(kept: Kept, failures: Relation, attempts: Relation) -> Relation
     `failures` are `sends.connect_failures`.
     """
     tied = attempts.where("inferred").select("client as host", "capture", "conversation")
-    return kept.by_groups(failures, tied, "host", _gone_of_host, _GONE_COLUMNS)
+    return kept.noted(kept.engine.by_groups(failures, tied, "host", _gone_of_host, _GONE_COLUMNS))
 
 
 def _gone_of_host(failed: pyarrow.Table, tied: pyarrow.Table) -> pyarrow.Table:
