@@ -48,10 +48,9 @@ REQUESTS: Final = (
     FETCHES | REQUESTED_OF_CLIENTS | {HEARTBEAT, STOPS, LISTS, LOCK, UNLOCK, CLAIM, COMMIT}
 )
 
-BEAT, LEFT, NOTIFIED, LISTED, LOCKED, UNLOCKED, CLAIMED, PULL, COMMITTED, MOVED = (
-    *("beat", "left", "told", "listed", "locked", "unlocked", "claimed", "pull", "committed"),
-    "moved",
-)
+# kinds of events
+BEAT, LEFT, NOTIFIED, LISTED, CLAIMED = "beat", "left", "told", "listed", "claimed"
+LOCKED, UNLOCKED, PULL, COMMITTED, MOVED = "locked", "unlocked", "pull", "committed", "moved"
 OPENED, ENDED = "opened", "ended"
 MICRO: Final = 1000
 """ns in a µs, the unit of tables"""

@@ -244,6 +244,14 @@ LIMITS: Final = ReportTable(
     shown=0,
 )
 TABLES: Final = (
-    *(MEMBERS, REBALANCES, QUEUES, ODD, PULLS, SLAVES, LOCKS, OFFSETS, SUBSCRIPTIONS),
+    MEMBERS,
+    REBALANCES,
+    QUEUES,
+    ODD,
+    PULLS,
+    SLAVES,
+    LOCKS,
+    OFFSETS,
+    SUBSCRIPTIONS,
     LIMITS,
 )

@@ -401,11 +401,9 @@ def _shaded(incident: ShadedIncident, y: float, times: TimeAxis, bottom: float) 
     room = int((room_right if right else x + width - LEFT) / 6.4)
     what = incident.title.partition(": ")[0]  # the card and the tooltip have the rest
     most = max(12, room)
-    label = _text(
-        *(x + 4 if right else x + width - 4, y + 14),
-        *(what if len(what) <= most else f"{what[: most - 1]}…", "name"),
-        "start" if right else "end",
-    )
+    shown = what if len(what) <= most else f"{what[: most - 1]}…"
+    at, anchor = (x + 4, "start") if right else (x + width - 4, "end")
+    label = _text(at, y + 14, shown, "name", anchor)
     bar = _rect(f"shade {incident.severity}", x, y, width, bottom - y, incident.title)
     return tag("a", bar + label, href=f"#incident-{incident.number}")
 

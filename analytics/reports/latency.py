@@ -188,7 +188,7 @@ def _over_time(windows: Relation, loads: Relation) -> Relation:
     """Return the rows of windows with the requests in flight; broker is null for all brokers."""
     # null is the broker of all brokers together, so the join must take null for equal
     calls = loads.where("not long_poll").select(
-        *("broker as _broker", "window_start as _start", "in_flight", "peak_in_flight")
+        "broker as _broker", "window_start as _start", "in_flight", "peak_in_flight"
     )
     met = "window_start = _start and broker is not distinct from _broker"
     return windows.join(calls, met, "left", small=True)
@@ -271,8 +271,11 @@ def _spans_of(report_input: ReportInput, cells: Relation) -> tuple[int | None, i
     call = "filter (where not long_poll)"
     whole, calls = (
         span_of(
-            *(report_input.kept.engine, cells, (f"min(first){only}", f"max(last){only}")),
-            *(report_input.exchanges, derived.HAPPENED),
+            report_input.kept.engine,
+            cells,
+            (f"min(first){only}", f"max(last){only}"),
+            report_input.exchanges,
+            derived.HAPPENED,
         )
         for only in ("", f" {call}")
     )
@@ -307,7 +310,9 @@ def _windows(
     """
     kept, keys = report_input.kept, (*_WINDOW_KEYS, "outcome")
     both = kept.cells_over_time(
-        *(CELLS_OVER_TIME, seen.where("not long_poll"), length_us),
+        CELLS_OVER_TIME,
+        seen.where("not long_poll"),
+        length_us,
         lambda windowed: _cells(windowed, CELLS_OVER_TIME.keys, limit_us),
     ).adding({"id": number_of(keys)})
     merged = _VALUES if limit_us is None else {**_VALUES, "within": "sum"}
@@ -511,8 +516,7 @@ REPORT = Report(
         latency_network.SLOWEST_CELLS,
         ROUTES,
     ),
-    additive=frozenset(
-        table.name
-        for table in (TOTAL, OPERATIONS, BROKERS, GROUPS, OVER_TIME, HISTOGRAM, HEAT, SLOWEST)
-    ),
+    # the others need rows: of connections, of both sides of a relay, or for each objective
+    additive=frozenset(table.name for table in TABLES)
+    - {table.name for table in (SLO, SLO_OVER_TIME, OUTAGES, RELAYED, NETWORK)},
 )

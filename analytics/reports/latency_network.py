@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .. import derived
 from ..cells import CellTable
-from ..report import ReportInput
+from ..report import ReportInput, column_names
 from ..schema import SOURCE
 from ..sends.broker_names import with_names
 from ..sql.expressions import ratio_of, texts, total_of
@@ -17,8 +17,11 @@ from ..sql.relation import Relation
 SLOWEST_CELLS = CellTable(
     "slowest",
     order=(
-        *("latency_us desc", "request_time", "capture", "request_packet", "response_packet"),
-        *("unique_key", "request_name", "topic", "`group`"),
+        "latency_us desc",
+        *column_names(
+            "request_time capture request_packet response_packet unique_key request_name topic"
+        ),
+        "`group`",
     ),
 )
 _PROTOCOLS = ("ROCKETMQ", "unknown", "no payload", "")

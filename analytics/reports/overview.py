@@ -350,7 +350,9 @@ def _errors_over_time(
     kind = f"if(outcome in {texts((FAILED, NOT_DURABLE))}, coalesce(response_name, '?'), outcome)"
     bad = requests.where(f"outcome in {texts(wrong)}").adding({"error": kind})
     cells = report_input.kept.cells_over_time(
-        *(ERROR_CELLS_OVER_TIME, bad, length_us),
+        ERROR_CELLS_OVER_TIME,
+        bad,
+        length_us,
         lambda windowed: windowed.grouped(ERROR_CELLS_OVER_TIME.keys, {"exchanges": "count(*)"}),
     )
     return with_names(cells, names).grouped(
@@ -488,14 +490,24 @@ def _about_unanswered(unanswered: Sequence[Row]) -> list[str]:
     return notes
 
 
+_TABLES = (
+    ERRORS,
+    UNANSWERED,
+    CONNECTS,
+    OPERATIONS,
+    TOPICS,
+    TOPOLOGY,
+    SIZES,
+    CLIENTS,
+    VERSIONS,
+    RELAYED,
+    ERRORS_OVER_TIME,
+)
 REPORT = Report(
     name="overview",
     title="Overview",
     question="Which requests did clients make, and what went wrong?",
-    tables=(
-        *(ERRORS, UNANSWERED, CONNECTS, OPERATIONS, TOPICS, TOPOLOGY, SIZES, CLIENTS, VERSIONS),
-        *(RELAYED, ERRORS_OVER_TIME),
-    ),
+    tables=_TABLES,
     build=build,
     charts=(
         Chart(
@@ -517,15 +529,15 @@ REPORT = Report(
     notes=report_notes,
     shares=(BROKER_NAMES, UNAVAILABLE, RELAYS, SUSPECTS, STITCHED),
     cells=(
-        *(CELLS, ERROR_CELLS, ERROR_CELLS_OVER_TIME, UNANSWERED_CELLS, SENT_CELLS),
-        *(latency.CELLS, ROUTES),
+        CELLS,
+        ERROR_CELLS,
+        ERROR_CELLS_OVER_TIME,
+        UNANSWERED_CELLS,
+        SENT_CELLS,
+        latency.CELLS,
+        ROUTES,
     ),
-    additive=frozenset(
-        table.name
-        for table in (
-            *(ERRORS, UNANSWERED, OPERATIONS, TOPICS, TOPOLOGY, SIZES, CLIENTS, VERSIONS),
-            ERRORS_OVER_TIME,
-        )
-    ),
+    # failed connects and relays need rows
+    additive=frozenset(table.name for table in _TABLES) - {CONNECTS.name, RELAYED.name},
     unrelayed=frozenset(table.name for table in (TOPICS, TOPOLOGY, SIZES)),
 )

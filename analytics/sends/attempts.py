@@ -66,8 +66,15 @@ OUTCOMES = (
 
 FAILURES = frozenset(
     (
-        *(REFUSED, RESET, CLOSED, TIMED_OUT, CONNECT_REFUSED, CONNECT_UNANSWERED, NOT_SENT),
-        *(CALL_RESET, UNSURE),
+        REFUSED,
+        RESET,
+        CLOSED,
+        TIMED_OUT,
+        CONNECT_REFUSED,
+        CONNECT_UNANSWERED,
+        NOT_SENT,
+        CALL_RESET,
+        UNSURE,
     )
 )
 """Outcomes that the client correctly took for a failure."""

@@ -255,8 +255,12 @@ def gone_by_bucket(
         ]
         first, last = span[0].begin, span[-1].begin
         gone = Gone(
-            *(span[0].broker, first, last, len(span)),
-            *((unseen[0][0].begin, unseen[-1][1].begin) if unseen else (None, None)),
+            span[0].broker,
+            first,
+            last,
+            connects=len(span),
+            unseen_from=unseen[0][0].begin if unseen else None,
+            unseen_to=unseen[-1][1].begin if unseen else None,
         )
         # one bucket more on both sides: an attempt may begin in the one next to its outage
         for bucket in range(first // GAP_US - 1, last // GAP_US + 2):
