@@ -1,9 +1,8 @@
 """Cells: the counts that report tables are computed from, as files, to merge days into weeks.
 
-Layout: ``cells.json`` and one folder per part with a Parquet file for each `CellTable`. Rules:
-cells are counts that reports need anyway (`ReportInput.counted`), before naming, windowing, and
-cutting; so tables from merged cells equal those of one run over all rows. ``cells.json`` lists the
-parts in the folder and their inputs.
+Layout: ``cells.json``, which lists the parts and their inputs, and one folder per part with a
+Parquet file for each `CellTable`. Cells are counts that reports need anyway, before naming,
+windowing, and cutting; so tables from merged cells equal those of one run over all rows.
 """
 
 from __future__ import annotations
@@ -148,6 +147,7 @@ class CellFolder:
     @classmethod
     def followed(cls, folder: Path) -> CellFolder:
         """Open or create a growing folder, locked until `close`; raise ReportError on failure."""
+        # a run that has just created the folder has only its lock there
         known = {*(entry.name for entry in folder.iterdir()), LOCK} if folder.is_dir() else {LOCK}
         if not is_cells(folder) and known != {LOCK}:
             raise ReportError(f"{folder} exists and is not a {KIND}", "give another name")
@@ -188,6 +188,7 @@ class CellFolder:
         while (name := f"part-{number:05d}") in taken or (self.folder / name).exists():
             number += 1
         part = msgspec.structs.replace(part, folder=name, tables=sorted(cells))
+        # written beside, then renamed: a run that is killed leaves no half part
         written = temporary_in(self.folder, _TEMPORARY)
         written.mkdir(0o700)
         for table, rows in cells.items():
@@ -200,6 +201,7 @@ class CellFolder:
         self._commit(
             CellManifest(parts=[*kept, part], done=everything, skipped=self.manifest.skipped)
         )
+        # after the commit: until then, the manifest names them
         for part in instead:
             remove(self.folder / part.folder)
 
@@ -257,6 +259,7 @@ def written_cells(
 
     cells = dict(counted.found)
     if _BY_CONNECTION in cells:
+        # inputs of several days may have the same name, but not the same connections
         rows = cells[_BY_CONNECTION]
         place = rows.schema.get_field_index(SOURCE)
         names = [identities.get(str(name), name) for name in rows.column(place).to_pylist()]
@@ -299,7 +302,7 @@ def _merged(
 
     whole = pyarrow.concat_tables(rows, promote_options="permissive")
     held = engine.hold(whole)
-    if not table.keys:
+    if not table.keys:  # rows that stay as they are, such as the slowest exchanges
         return engine.hold(engine.rows(held.ordered(table.order, most)))
     values = {name: f"{how}(`{name}`)" for name, how in table.values.items()}
     merged = engine.rows(held.grouped(table.keys, values))

@@ -1,9 +1,7 @@
 """Compare two reports: for every number, its previous value and its growth.
 
-Rules: rows are matched by the grouping columns of a table; a table of moments (windows, single
-exchanges) has none and stays unchanged. A row missing on one side is unknown there, not zero.
-Latencies are compared by Welch's test of their histogram buckets, which are nearly logarithms;
-shares by the test of two proportions. Both assume independent exchanges.
+Rows are matched by the grouping columns of a table; a table of moments (windows, single exchanges)
+has none and stays unchanged. A row missing on one side is unknown there, not zero.
 """
 
 from __future__ import annotations
@@ -97,6 +95,7 @@ def _compared_table(now: TableResult, before: TableResult) -> TableResult:
         if is_tested:
             changes = [change for change, probability in differences if probability < level]
             row[SIGNIFICANT] = changes if differences else None  # not tested: unknown
+    # rows that only the other input has
     rows += [_gone(row, keys, measures) for row in known.values()]
     table = _described(now.table, measures, is_tested)
     return TableResult(table, _arrow_of(rows, table, now.data), now.cut or before.cut)
@@ -140,6 +139,7 @@ def _tested(now: Row, before: Row) -> list[tuple[str, float]]:
     differences: list[tuple[str, float | None]] = []
     means, spreads, counts = (pair(name) for name in (_MEAN, _SD, "answered"))
     if means and spreads and counts:
+        # of the buckets, which are nearly logarithms: latencies themselves are far from normal
         probability = welch(*zip(means, spreads, counts, strict=True))
         differences.append((f"latency {_direction(means)}", probability))
     name = next((column for column in _WHOLES if column in now), "")
@@ -147,7 +147,7 @@ def _tested(now: Row, before: Row) -> list[tuple[str, float]]:
         cases, wholes = pair(column), pair(name)
         if cases is None or wholes is None:
             continue
-        if column == "no_response" and name == "answered":
+        if column == "no_response" and name == "answered":  # a case is not part of that whole
             wholes = (wholes[0] + cases[0], wholes[1] + cases[1])
         if all(wholes):
             shares = (cases[0] / wholes[0], cases[1] / wholes[1])
@@ -169,7 +169,7 @@ def welch(before: tuple[float, float, float], now: tuple[float, float, float]) -
     if min(count, new_count) < _FEWEST:
         return None
     error = math.sqrt(spread * spread / count + new_spread * new_spread / new_count)
-    if not error:
+    if not error:  # neither side varies
         return 1.0 if mean == new_mean else 0.0
     return math.erfc(abs(new_mean - mean) / error / math.sqrt(2))
 
@@ -219,13 +219,7 @@ def _arrow_of(
     import pyarrow
 
     types = {field.name: field.type for field in like.schema}
-    fields: list[pyarrow.Field[pyarrow.DataType]] = []
-    for column in table.columns:
-        if column.name.endswith(CHANGE) and column.name not in types:
-            fields.append(pyarrow.field(column.name, pyarrow.float64()))
-        elif column.name == SIGNIFICANT:
-            fields.append(pyarrow.field(column.name, pyarrow.list_(pyarrow.string())))
-        else:
-            fields.append(pyarrow.field(column.name, types[column.name.removesuffix(BEFORE)]))
-    columns = [pyarrow.array([row.get(field.name) for row in rows], field.type) for field in fields]
-    return pyarrow.Table.from_arrays(columns, schema=pyarrow.schema(fields))
+    types |= {f"{name}{BEFORE}": kind for name, kind in types.items()}
+    types[SIGNIFICANT] = pyarrow.list_(pyarrow.string())
+    fields = [(column.name, types.get(column.name, pyarrow.float64())) for column in table.columns]
+    return pyarrow.Table.from_pylist(rows, schema=pyarrow.schema(fields))

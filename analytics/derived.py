@@ -14,7 +14,6 @@ from dissectors.rows.outcome import (
     NOT_DURABLE,
     OK,
     ONEWAY,
-    ORPHAN,
 )
 
 from .schema import SOURCE
@@ -22,14 +21,8 @@ from .sql.expressions import texts
 from .sql.relation import Relation
 
 NO_RESPONSE, UNKNOWN, WITHDRAWN = "no response", "unknown", "withdrawn"
-OUTCOMES = (
-    *(OK, NOT_DURABLE, EXPECTED, FAILED, NO_RESPONSE, WITHDRAWN, UNKNOWN),
-    *(ONEWAY, ORPHAN),
-)
-"""Outcomes of an exchange: answered; a message stored, but not on disk or on a slave in time;
-answered with an error that is normal there; answered with a failure; never answered; a long poll
-that the client ended with its connection; unanswered within the capture; no response expected; a
-response whose request was not captured.
+"""Outcomes of requests without a response: never answered; not answered within the capture; a long
+poll that the client ended with its connection.
 """
 
 WAITS = f"coalesce(request_name in {texts(LONG_POLLS)}, false)"
@@ -73,7 +66,7 @@ def address_of(endpoint: str) -> str:
 
 
 def with_outcome(exchanges: Relation, conversations: Relation | None) -> Relation:
-    """Return the exchanges with a column `outcome`, one of `OUTCOMES`.
+    """Return the exchanges with a column `outcome`: `outcome_class`, or why there is no response.
 
     `no response` requires proof in the packets: the connection ended, and both directions were
     captured completely. Other exchanges without a response are `unknown`: the capture ended first,
@@ -94,6 +87,8 @@ def with_outcome(exchanges: Relation, conversations: Relation | None) -> Relatio
         asked = f"if(status = 'unanswered', conversation, {none})"
         met = f"{SOURCE} = _source and {asked} = _conversation"
         sound = exchanges.join(facts, met, "left", small=True)
+    # Proof needs both directions without gaps, and an end: a response would have been seen. A
+    # client that closes its connection during a long poll no longer wants one.
     no_response = (
         f"case when not coalesce(_sound, false) or coalesce(`end` not in ('reset', 'closed'), true)"
         f" then '{UNKNOWN}' when _left and {WAITS} then '{WITHDRAWN}' else '{NO_RESPONSE}' end"

@@ -39,18 +39,28 @@ _CONNECTORS = {
     "oss": "org.apache.hadoop:hadoop-aliyun:{hadoop}",
 }
 """Scheme of a file system -> Maven package that reads it."""
-_NO_CATALOG = re.compile(
-    r"Cannot find catalog plugin class for catalog '?(?P<name>[^':\s]+)'?: (?P<class>[\w.$]+)"
-)
 _NAME_NODE = re.compile(
     r"Call From \S+ to (?P<server>\S+) failed on (?:connection|socket timeout) exception:"
     r" (?P<why>[^\n;]*)"
 )
-_NO_HOST = re.compile(
-    r"UnknownHostException: (?:Invalid host name: .*?\(unknown\)|)\s*"
-    r"(?:java\.net\.UnknownHostException: )?\"?(?P<host>[\w.-]+)"
-)
 _AWAY = (
+    (
+        re.compile(
+            r"Cannot find catalog plugin class for catalog"
+            r" '?(?P<name>[^':\s]+)'?: (?P<class>[\w.$]+)"
+        ),
+        "Spark has no class {class} of the catalog {name}",
+        "add its package, such as --conf spark.jars.packages="
+        "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:VERSION",
+    ),
+    (
+        re.compile(
+            r"UnknownHostException: (?:Invalid host name: .*?\(unknown\)|)\s*"
+            r"(?:java\.net\.UnknownHostException: )?\"?(?P<host>[\w.-]+)"
+        ),
+        "there is no host {host}",
+        "check the name of the input",
+    ),
     (
         re.compile(r"PATH_NOT_FOUND\] Path does not exist: (?P<path>.*?)\.? SQLSTATE"),
         "{path}: no such file or folder",
@@ -113,6 +123,7 @@ class NoJavaError(ReportError):
 def reason_of(error: BaseException) -> ReportError:
     """Return an error of Spark, py4j or a Python worker in one line."""
     text = _text_of(error)
+    # the last one is the error that the worker raised; those before are its causes
     for match in reversed(list(_PYTHON_ERROR.finditer(text))):
         if match["type"] in _OURS:
             return ReportError(_short(match["text"]))
@@ -211,13 +222,6 @@ def _reason_away(text: str) -> ReportError | None:
             if package
             else "add its package: --conf spark.jars.packages=GROUP:NAME:VERSION",
         )
-    match = _NO_CATALOG.search(text)
-    if match is not None:
-        return ReportError(
-            f"Spark has no class {match['class']} of the catalog {match['name']}",
-            "add its package, such as --conf spark.jars.packages="
-            "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:VERSION",
-        )
     match = _NAME_NODE.search(text)
     if match is not None:
         why = _short(match["why"]).partition(": ")
@@ -225,9 +229,6 @@ def _reason_away(text: str) -> ReportError | None:
             f"the NameNode {match['server']} does not answer: {(why[2] or why[0]).lower()}",
             "check its host and port, as fs.defaultFS has them: hdfs://HOST:PORT/…",
         )
-    match = _NO_HOST.search(text)
-    if match is not None:
-        return ReportError(f"there is no host {match['host']}", "check the name of the input")
     for pattern, message, hint in _AWAY:
         match = pattern.search(text)
         if match is not None:

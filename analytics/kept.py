@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from .errors import ReportError
 from .schema import Described, arrow_rows
-from .sql.engine import OfBatches, OfGroup, OfGroups, SqlEngine
+from .sql.engine import SqlEngine
 from .sql.expressions import text
 from .sql.relation import Relation
 from .sql.windows import base_of, with_window
@@ -39,9 +39,14 @@ class Kept:
         self._relations: dict[str, list[Relation]] = {}
         self._made: dict[str, tuple[Hashable, object]] = {}
 
+    def noted(self, relation: Relation, share: str = OWN) -> Relation:
+        """Return a result of the engine, which is dropped when its share is released."""
+        self._relations.setdefault(share, []).append(relation)
+        return relation
+
     def frame(self, relation: Relation, share: str = OWN) -> Relation:
         """Return a relation that is computed once, now."""
-        return self._noted(self.engine.keep(relation), share)
+        return self.noted(self.engine.keep(relation), share)
 
     def cells(self, table: CellTable, make: Callable[[], Relation]) -> Relation:
         """Return counted rows as cells, computed now, or the cells of other runs."""
@@ -67,6 +72,7 @@ class Kept:
         Cells for other runs have short windows that longer ones are composed of. Raise ReportError
         if the windows of the read cells do not compose these.
         """
+        # other runs may have other windows: cells have short ones that all of them are made of
         if self.counted is None:
             return self.frame(make(with_window(rows, "time", length_us)))
         cells = self.cells(table, lambda: make(with_window(rows, "time", base_of(length_us))))
@@ -89,49 +95,11 @@ class Kept:
         self, rows: Sequence[Mapping[str, object]], columns: Sequence[Described], share: str = OWN
     ) -> Relation:
         """Return rows made by this process as a relation; times are µs since the epoch."""
-        return self._noted(self.engine.hold(arrow_rows(rows, columns)), share)
+        return self.noted(self.engine.hold(arrow_rows(rows, columns)), share)
 
     def empty(self, columns: Sequence[Described], share: str = OWN) -> Relation:
         """Return a relation without rows."""
         return self.here([], columns, share)
-
-    def by_group(
-        self,
-        relation: Relation,
-        key: str,
-        make: OfGroup,
-        columns: Sequence[Described],
-        share: str = OWN,
-    ) -> Relation:
-        """Return the result of `make` for the groups of rows, computed now."""
-        return self._noted(self.engine.by_group(relation, key, make, columns), share)
-
-    def folded(
-        self,
-        relation: Relation,
-        key: str,
-        fold: OfBatches,
-        columns: Sequence[Described],
-        share: str = OWN,
-    ) -> Relation:
-        """Return the result of `fold` for all rows, once or for some groups each, computed now."""
-        return self._noted(self.engine.folded(relation, key, fold, columns), share)
-
-    def by_groups(
-        self,
-        relation: Relation,
-        other: Relation,
-        key: str,
-        make: OfGroups,
-        columns: Sequence[Described],
-        share: str = OWN,
-    ) -> Relation:
-        """Return the result of `make` for each key of two relations, computed now."""
-        return self._noted(self.engine.by_groups(relation, other, key, make, columns), share)
-
-    def repeated(self, relation: Relation, share: str = OWN) -> Relation:
-        """Return each `key` that is repeated or has `wrong` set, computed now."""
-        return self._noted(self.engine.repeated(relation), share)
 
     def is_empty(self, relation: Relation) -> bool:
         """Return whether a relation is known, without a query, to be empty."""
@@ -148,11 +116,10 @@ class Kept:
             return relation.where(f"`{column}` = {text(value)}")
         import pyarrow.compute
 
+        # a filter by an expression would load Arrow's query engine
         is_chosen = pyarrow.compute.equal(relation.rows.column(column), pyarrow.scalar(value))
-        chosen = relation.rows.select(names or relation.columns).filter(
-            is_chosen
-        )  # by an expression: loads all Arrow
-        return self._noted(self.engine.hold(chosen), OWN)
+        chosen = relation.rows.select(names or relation.columns).filter(is_chosen)
+        return self.noted(self.engine.hold(chosen), OWN)
 
     def parts(
         self, relation: Relation, column: str, names: Mapping[str, Sequence[str]]
@@ -182,7 +149,3 @@ class Kept:
                 self._made.pop(share, None)
                 for relation in self._relations.pop(share, []):
                     self.engine.drop(relation)
-
-    def _noted(self, relation: Relation, share: str) -> Relation:
-        self._relations.setdefault(share, []).append(relation)
-        return relation

@@ -1,13 +1,9 @@
 """Contract of a report: documented tables, and a pure function that computes them.
 
-A report is one file in `reports/` that exports `REPORT`. Rules: `build` takes and returns
-relations, one for each described table, with at least the table's columns (`typed` selects, orders,
-and casts them); it reads no files and executes only what is used more than once: that is kept by
-`ReportInput.kept` and released after the last requested report that needs it. A table is Spark SQL
-text, which Spark or DuckDB executes with the same rows; sequential state is computed in Python
-through `Kept.by_group`. Missing rows are unknown: `ReportInput.conversations` is None for input
-without connections, and no column may then be zero. To add a report: add its file, and its name to
-`reports.REPORT_MODULES`.
+A report is one file in `reports/` that exports `REPORT`; its name is in `reports.REPORT_MODULES`.
+`build` takes and returns relations, one for each described table; it reads no files, and executes
+only what is used more than once (`ReportInput.kept`). A table is Spark SQL text, which Spark or
+DuckDB executes with the same rows; sequential state is computed in Python (`Kept.by_group`).
 """
 
 from __future__ import annotations
@@ -15,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from textwrap import dedent
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from dissectors.table_text import entries
 from dissectors.times import Bounds
 
 from .kept import Kept
@@ -52,6 +50,23 @@ class TableColumn(NamedTuple):
     """unit of a number: µs, bytes, share (0 to 1), 1/s; empty: none"""
     meaning: str
     """one-line description for the documentation"""
+
+
+def table_columns(text: str) -> tuple[TableColumn, ...]:
+    """Return the columns in a text: ``name type unit: meaning``, the unit only if there is one.
+
+    A line that is indented further continues the one before.
+    """
+    columns = []
+    for head, meaning in entries(dedent(text)):
+        name, type_, *unit = head.split()
+        columns.append(TableColumn(name, type_, "".join(unit), meaning))
+    return tuple(columns)
+
+
+def column_names(text: str) -> tuple[str, ...]:
+    """Return the names of columns in a text, separated by blanks."""
+    return tuple(text.split())
 
 
 class ReportTable(NamedTuple):
@@ -105,16 +120,17 @@ class ReportInput:
     """Input of the reports. All tables have the column `source` besides their own."""
 
     exchanges: Relation
-    """one row per exchange: `analytics.schema.exchange_schema`"""
+    """one row per exchange; the columns of all tables: `analytics.schema.INPUT_TABLES`"""
     kept: Kept = field(compare=False, repr=False)
     """engine, and relations cached for several uses"""
+    # missing rows are unknown: without them, no column may be zero
     conversations: Relation | None = None
-    """one row per TCP connection: `conversation_schema`; None: unknown"""
+    """one row per TCP connection; None: unknown"""
     findings: Relation | None = None
-    """one row per finding: `finding_schema`; None: unknown"""
+    """one row per finding; None: unknown"""
     messages: Relation | None = None
-    """one row per message and exchange: `message_schema`; None: not used by the requested reports,
-    or missing in the input
+    """one row per message and exchange; None: not used by the requested reports, or missing in the
+    input
     """
     asked: Bounds | None = None
     """requested time range; None: unrestricted"""
@@ -227,6 +243,7 @@ def made_of_cells(report: Report, counted: Counted) -> frozenset[str]:
 
 def typed(relation: Relation, table: ReportTable) -> Relation:
     """Return the columns of `table` from a relation: in order, typed."""
+    # `build` may return more columns, in any order, and with the types of an engine's sums
     return relation.select(
         *(
             f"`{column.name}`"

@@ -52,6 +52,7 @@ class TableResult:
 
     def each_row(self) -> Iterator[Row]:
         """Yield the rows as in `rows`, with only some thousands in memory."""
+        # dictionaries of all rows would take many times the memory of the columns
         for batch in self.data.to_batches(_BATCH):
             yield from batch.to_pylist()
 
@@ -139,9 +140,11 @@ def built(
         now(report.name, "")
         tables = frozenset(table.name for table in report.tables)
         wanted = tables if options.tables is None else tables & options.tables
+        # cells are counts, from which only some tables can be made
         if not report_input.kept.has_rows and report_input.kept.counted is not None:
             wanted &= made_of_cells(report, report_input.kept.counted)
         if report_input.kept.has_rows:
+            # a generator: the caller computes these tables before the next report keeps more
             yield report, report.build(report_input, replace(options, tables=wanted))
         else:
             made = report.build(report_input, replace(options, tables=wanted)) if wanted else {}
@@ -165,6 +168,7 @@ def computed(
                 continue
             now(report.name, table.name)
             result.tables[table.name] = _collected(report_input.kept, frames[table.name], table)
+        # notes look at few rows, so these are made when they are asked for
         rows = {name: TableRows(table) for name, table in result.tables.items()}
         result.notes = report.notes(rows) if rows or report_input.kept.has_rows else []
         if not report_input.kept.has_rows:
@@ -184,8 +188,10 @@ def _collected(kept: Kept, relation: Relation, table: ReportTable) -> TableResul
     rows = _as_declared(relation.rows, schema)
     chosen = typed(relation, table)
     if rows is None:
+        # one row more than allowed shows that there are more
         rows = kept.rows(chosen.limited(MAX_ROWS + 1))
     cut = rows.num_rows > MAX_ROWS
+    # of a table that is cut, the first rows count, which only the engine can find
     if rows.num_rows > 1 and (cut or not can_be_ordered(table)):
         rows = kept.rows(chosen.ordered(order_of(table), MAX_ROWS))
     else:

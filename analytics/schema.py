@@ -27,6 +27,13 @@ TYPES: dict[str, str] = {
     "list": "array<string>",
 }
 """Type in a column's description -> type in SQL."""
+INPUT_TABLES: dict[str, Sequence[Described]] = {
+    "exchanges": COLUMNS,
+    "conversations": CONVERSATION_COLUMNS,
+    "findings": FINDING_COLUMNS,
+    "messages": MESSAGE_COLUMNS,
+}
+"""Table of `ReportInput` -> its columns in the log, without `source`."""
 
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 SOURCE = "source"
@@ -98,6 +105,7 @@ def arrow_rows(rows: Sequence[Mapping[str, object]], columns: Iterable[Described
     try:
         return pyarrow.Table.from_pylist(rows, schema=schema)
     except OverflowError:
+        # checked only now: a look at each value would cost more than the table
         kept = [{name: value for name, value in row.items() if _fits(value)} for row in rows]
         return pyarrow.Table.from_pylist(kept, schema=schema)
 
@@ -125,23 +133,3 @@ def derived_column(name: str, arrays: Iterable[Any]) -> pyarrow.Array[Any]:
     ]
     column: pyarrow.Array[Any] = pyarrow.array(list(map(make, *values)), schema.field(name).type)
     return column
-
-
-def exchange_schema() -> StructType:
-    """Return the schema of the exchanges as the log has them, without `source`."""
-    return schema_of(COLUMNS)
-
-
-def conversation_schema() -> StructType:
-    """Return the schema of the TCP connections, without `source`."""
-    return schema_of(CONVERSATION_COLUMNS)
-
-
-def finding_schema() -> StructType:
-    """Return the schema of the findings, without `source`."""
-    return schema_of(FINDING_COLUMNS)
-
-
-def message_schema() -> StructType:
-    """Return the schema of the messages, without `source`."""
-    return schema_of(MESSAGE_COLUMNS)

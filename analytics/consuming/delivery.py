@@ -7,9 +7,8 @@ from typing import Final
 
 import msgspec
 
-from dissectors.rows.tables import encodable_value
-
 from ..diagnosis.keys import parts_of
+from .group_items import MICRO, Rows
 from .items import LAG, MESSAGE, QUEUE, Item, SeenFetch, SeenMessage
 from .known import Known
 from .lag_fold import LagFold
@@ -19,8 +18,6 @@ from .sums import OTHERS, GroupSums, Spread, Sums, TopicSums
 
 _MESSAGE: Final = msgspec.json.Decoder(SeenMessage)
 _FETCH: Final = msgspec.json.Decoder(SeenFetch)
-NANO_TO_MICRO: Final = 1000
-Rows = list[dict[str, object]]
 
 
 def fold_items(items: Iterable[Item], known: Known) -> Sums:
@@ -68,17 +65,12 @@ def _finish(
 
 def tables_of(sums: Sums, known: Known) -> Mapping[str, Rows]:
     """Return the rows of each delivery table, by table name."""
-    tables = {
+    return {
         "delivery_groups": _groups(sums),
         "delivery_times": _times(sums),
         "delivery_duplicates": _duplicates(sums),
         "delivery_lag": _lag(sums, known),
     }
-    return {name: [_encodable(row) for row in rows] for name, rows in tables.items()}
-
-
-def _encodable(row: dict[str, object]) -> dict[str, object]:
-    return {name: encodable_value(value) for name, value in row.items()}
 
 
 def _groups(sums: Sums) -> Rows:
@@ -108,7 +100,7 @@ def _of_topic(topic: str, topic_sums: TopicSums | None) -> dict[str, object]:
 
 
 def _of_group(group: str, sums: GroupSums) -> dict[str, object]:
-    has_commits = sums.commits > 0
+    has_commits = sums.commits > 0  # without one, coverage is unknown and not zero
     return {
         "group": group,
         "delivered": sums.delivered,
@@ -131,7 +123,7 @@ def _of_group(group: str, sums: GroupSums) -> dict[str, object]:
 
 
 def _micros(time: int | None) -> int | None:
-    return None if time is None else time // NANO_TO_MICRO
+    return None if time is None else time // MICRO
 
 
 def _times(sums: Sums) -> Rows:

@@ -8,7 +8,6 @@ from typing import Final
 import msgspec
 
 from dissectors.remoting.row_facts.heartbeats import subscriptions_in
-from dissectors.rows.tables import encodable_value
 
 from ..diagnosis.keys import parts_of
 from ..diagnosis.problem import Evidence
@@ -20,10 +19,12 @@ from .group_items import (
     ENDED,
     LEFT,
     LOCKED,
+    MICRO,
     MOVED,
     PULL,
     UNLOCKED,
     GroupEvent,
+    Rows,
 )
 from .items import Item, is_own
 from .known import Known
@@ -31,9 +32,7 @@ from .members import Members
 from .pulls_and_locks import PullsAndLocks
 from .queue_ownership import QueueOwnership
 
-Rows = list[dict[str, object]]
 _EVENT: Final = msgspec.json.Decoder(GroupEvent)
-MICRO: Final = 1000
 MAX_TOPICS: Final = 1024
 
 
@@ -90,7 +89,7 @@ class GroupFold:
         if kind == CLAIMED:
             self._ownership.claim(event)
             return
-        self._members.add(event)
+        self._members.add(event)  # all other events show members
         if kind == COMMITTED:
             self._ownership.commit(event)
         elif kind == MOVED:
@@ -119,6 +118,7 @@ class GroupFold:
 
     def finish(self, result: GroupRows) -> None:
         """Add the rows of the group to `result`."""
+        # before the rows of queues: an unanswered pull ends with the membership
         for client, time in self._members.ends():
             self._ownership.ended(client, time)
         result.add("consumer_members", self._members.member_rows())
@@ -159,7 +159,4 @@ class GroupFold:
 
 def group_tables(result: GroupRows, known: Known) -> Mapping[str, Rows]:  # noqa: ARG001
     """Return the rows of each table, by table name."""
-    return {
-        name: [{key: encodable_value(value) for key, value in row.items()} for row in rows]
-        for name, rows in result.tables.items()
-    }
+    return result.tables

@@ -48,11 +48,14 @@ REQUESTS: Final = (
     FETCHES | REQUESTED_OF_CLIENTS | {HEARTBEAT, STOPS, LISTS, LOCK, UNLOCK, CLAIM, COMMIT}
 )
 
-BEAT, LEFT, NOTIFIED, LISTED, LOCKED, UNLOCKED, CLAIMED, PULL, COMMITTED, MOVED = (
-    *("beat", "left", "told", "listed", "locked", "unlocked", "claimed", "pull", "committed"),
-    "moved",
-)
+# kinds of events
+BEAT, LEFT, NOTIFIED, LISTED, CLAIMED = "beat", "left", "told", "listed", "claimed"
+LOCKED, UNLOCKED, PULL, COMMITTED, MOVED = "locked", "unlocked", "pull", "committed", "moved"
 OPENED, ENDED = "opened", "ended"
+MICRO: Final = 1000
+"""ns in a µs, the unit of tables"""
+Rows = list[dict[str, object]]
+"""rows of a table"""
 _KINDS: Final = {
     HEARTBEAT: BEAT,
     STOPS: LEFT,
@@ -107,7 +110,7 @@ def items_of_group_exchanges(rows: Iterable[ExchangeRecord], known: Known) -> It
         if kind is None or row.request_time is None:
             continue
         event = event_of(row, kind, row.request_time, known)
-        text = json_text_of(event)
+        text = json_text_of(event)  # once, although a heartbeat may be of many groups
         for group in _groups_of(row, kind):
             key = joined_key(group)
             yield Item(key, row.request_time, row.request_packet or 0, text)
@@ -123,7 +126,7 @@ def _groups_of(row: ExchangeRecord, kind: str) -> list[str]:
 def event_of(row: ExchangeRecord, kind: str, time: int, known: Known) -> GroupEvent:
     """Return the event of an exchange."""
     endpoint, address = row.client_address, row.server_address
-    if row.request_code in REQUESTED_OF_CLIENTS:
+    if row.request_code in REQUESTED_OF_CLIENTS:  # here the broker is the client of the exchange
         endpoint, address = address, endpoint
     event = GroupEvent(
         kind,

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..report import ReportTable, TableColumn
+from ..report import ReportTable, TableColumn, column_names, table_columns
 
 _GROUP: Final = TableColumn("group", "string", "", "consumer group")
 _CLIENT: Final = TableColumn("client", "string", "", "client ID, or address if unknown")
 _TOPIC: Final = TableColumn("topic", "string", "", "topic, including retry topics")
 _BROKER: Final = TableColumn("broker", "string", "", "broker name if known, otherwise address")
-_QUEUE: Final = TableColumn("queue_id", "int", "", "queue")
-_CAPTURE: Final = TableColumn("capture", "string", "", "capture file")
-_PACKET: Final = TableColumn("packet", "int", "", "packet number")
-_FIRST: Final = TableColumn("first_time", "time", "", "first event")
-_LAST: Final = TableColumn("last_time", "time", "", "last event")
+_QUEUE: Final = (_TOPIC, _BROKER, TableColumn("queue_id", "int", "", "queue"))
+_PACKET: Final = table_columns("""
+    capture string: capture file
+    packet int: packet number
+""")
+_SPAN: Final = table_columns("""
+    first_time time: first event
+    last_time time: last event
+""")
 
 MEMBERS: Final = ReportTable(
     "consumer_members",
@@ -26,28 +30,18 @@ MEMBERS: Final = ReportTable(
     (
         _GROUP,
         _CLIENT,
-        TableColumn("address", "string", "", "first `address:port`"),
-        TableColumn("since", "time", "", "first event"),
-        TableColumn("until", "time", "", "last event, or the end of the membership"),
-        TableColumn(
-            "began",
-            "string",
-            "",
-            (
-                "`joined` (connection started in the capture), `before the capture`, or empty: "
-                "unknown"
-            ),
-        ),
-        TableColumn(
-            "ended",
-            "string",
-            "",
-            "`left` (unregistered), `connection ended: …`, or `still a member`",
-        ),
-        TableColumn("heartbeats", "int", "", "heartbeats for the group"),
-        TableColumn("type", "string", "", "CONSUME_PASSIVELY (push) or CONSUME_ACTIVELY (pull)"),
-        TableColumn("model", "string", "", "CLUSTERING or BROADCASTING"),
-        TableColumn("brokers", "list", "", "brokers that received heartbeats"),
+        *table_columns("""
+            address string: first `address:port`
+            since time: first event
+            until time: last event, or the end of the membership
+            began string: `joined` (connection started in the capture), `before the capture`, or
+              empty: unknown
+            ended string: `left` (unregistered), `connection ended: …`, or `still a member`
+            heartbeats int: heartbeats for the group
+            type string: CONSUME_PASSIVELY (push) or CONSUME_ACTIVELY (pull)
+            model string: CLUSTERING or BROADCASTING
+            brokers list: brokers that received heartbeats
+        """),
     ),
     order=("group", "since", "client"),
     brief=("group", "client", "ended", "since", "heartbeats", "began", "until", "model"),
@@ -58,34 +52,24 @@ REBALANCES: Final = ReportTable(
     "One row per change that triggers a rebalance, by group and time.",
     (
         _GROUP,
-        TableColumn("time", "time", "", "time of the change"),
-        TableColumn(
-            "cause",
-            "string",
-            "",
-            "`joined`, `left`, `connection ended: …`, `subscribed otherwise`; `told by the broker`:"
-            " who changed is not in the capture; `not seen`: queues moved and nothing says why",
-        ),
-        TableColumn("client", "string", "", "client that joined or left"),
-        TableColumn("members_before", "int", "", "members before the change; empty: unknown"),
-        TableColumn("members_after", "int", "", "members after the change"),
-        TableColumn(
-            "told", "int", "", ("broker notifications to members (NOTIFY_CONSUMER_IDS_CHANGED)")
-        ),
-        TableColumn(
-            "lists", "int", "", ("member list requests within 60 s (GET_CONSUMER_LIST_BY_GROUP)")
-        ),
-        TableColumn("queues_moved", "int", "", "queues that moved to another client"),
-        TableColumn(
-            "length_us", "int", "µs", ("time until the last queue moved; empty: none moved")
-        ),
-        _CAPTURE,
-        _PACKET,
+        *table_columns("""
+            time time: time of the change
+            cause string: `joined`, `left`, `connection ended: …`, `subscribed otherwise`; `told by
+              the broker`: who changed is not in the capture; `not seen`: queues moved and nothing
+              says why
+            client string: client that joined or left
+            members_before int: members before the change; empty: unknown
+            members_after int: members after the change
+            told int: broker notifications to members (NOTIFY_CONSUMER_IDS_CHANGED)
+            lists int: member list requests within 60 s (GET_CONSUMER_LIST_BY_GROUP)
+            queues_moved int: queues that moved to another client
+            length_us int µs: time until the last queue moved; empty: none moved
+        """),
+        *_PACKET,
     ),
     order=("group", "time", "cause", "client"),
-    brief=(
-        *("group", "time", "cause", "client", "members_after", "queues_moved", "length_us"),
-        *("members_before", "told", "lists"),
+    brief=column_names(
+        "group time cause client members_after queues_moved length_us members_before told lists"
     ),
 )
 QUEUES: Final = ReportTable(
@@ -97,22 +81,21 @@ QUEUES: Final = ReportTable(
     ),
     (
         _GROUP,
-        _TOPIC,
-        _BROKER,
-        _QUEUE,
+        *_QUEUE,
         _CLIENT,
-        TableColumn("since", "time", "", "first pull"),
-        TableColumn("until", "time", "", "last pull or its response"),
-        TableColumn("next_client", "string", "", "next client to pull the queue; empty: none"),
-        TableColumn("pulls", "int", "", "pulls"),
-        TableColumn("messages", "int", "", "messages in the responses"),
-        TableColumn("first_offset", "int", "", "first requested offset"),
-        TableColumn("next_offset", "int", "", "offset after the last response"),
+        *table_columns("""
+            since time: first pull
+            until time: last pull or its response
+            next_client string: next client to pull the queue; empty: none
+            pulls int: pulls
+            messages int: messages in the responses
+            first_offset int: first requested offset
+            next_offset int: offset after the last response
+        """),
     ),
     order=("group", "topic", "broker", "queue_id", "since", "client"),
-    brief=(
-        *("group", "topic", "queue_id", "client", "since", "until", "broker", "pulls", "messages"),
-        *("first_offset", "next_offset"),
+    brief=column_names(
+        "group topic queue_id client since until broker pulls messages first_offset next_offset"
     ),
 )
 ODD: Final = ReportTable(
@@ -124,28 +107,18 @@ ODD: Final = ReportTable(
     ),
     (
         _GROUP,
-        _TOPIC,
-        _BROKER,
-        _QUEUE,
-        TableColumn(
-            "what",
-            "string",
-            "",
-            (
-                "`nobody pulled` (unassigned: between two clients, or always), or `two clients "
-                "pulled` (each again after the other, without taking the queue over)"
-            ),
-        ),
-        TableColumn("clients", "list", "", "clients before and after, or both clients"),
-        TableColumn("since", "time", "", "start; empty: the whole capture"),
-        TableColumn("until", "time", "", "end"),
-        TableColumn("length_us", "int", "µs", "duration"),
+        *_QUEUE,
+        *table_columns("""
+            what string: `nobody pulled` (unassigned: between two clients, or always), or `two
+              clients pulled` (each again after the other, without taking the queue over)
+            clients list: clients before and after, or both clients
+            since time: start; empty: the whole capture
+            until time: end
+            length_us int µs: duration
+        """),
     ),
     order=("group", "topic", "broker", "queue_id", "since", "what", "clients"),
-    brief=(
-        *("group", "topic", "queue_id", "what", "length_us", "clients", "since", "broker"),
-        "until",
-    ),
+    brief=column_names("group topic queue_id what length_us clients since broker until"),
 )
 PULLS: Final = ReportTable(
     "consumer_pulls",
@@ -158,20 +131,20 @@ PULLS: Final = ReportTable(
         _GROUP,
         _TOPIC,
         _CLIENT,
-        TableColumn("operation", "string", "", "request name"),
-        TableColumn("result", "string", "", "response code name, or `unanswered`"),
-        TableColumn("requests", "int", "", "requests"),
-        TableColumn("messages", "int", "", "messages in the responses"),
-        TableColumn("p50_us", "int", "µs", "median latency"),
-        TableColumn("p99_us", "int", "µs", "99th percentile latency"),
-        TableColumn("max_us", "int", "µs", "longest"),
-        _FIRST,
-        _LAST,
+        *table_columns("""
+            operation string: request name
+            result string: response code name, or `unanswered`
+            requests int: requests
+            messages int: messages in the responses
+            p50_us int µs: median latency
+            p99_us int µs: 99th percentile latency
+            max_us int µs: longest
+        """),
+        *_SPAN,
     ),
     order=("-requests", "group", "topic", "client", "operation", "result"),
-    brief=(
-        *("group", "topic", "client", "result", "requests", "messages", "p50_us", "max_us"),
-        *("p99_us", "operation"),
+    brief=column_names(
+        "group topic client result requests messages p50_us max_us p99_us operation"
     ),
 )
 SLAVES: Final = ReportTable(
@@ -182,22 +155,16 @@ SLAVES: Final = ReportTable(
         _GROUP,
         _TOPIC,
         _BROKER,
-        TableColumn("address", "string", "", "slave `address:port`"),
-        TableColumn("broker_id", "string", "", "broker ID"),
-        TableColumn("pulls", "int", "", "pulls"),
-        TableColumn("messages", "int", "", "messages in the responses"),
-        TableColumn(
-            "why",
-            "string",
-            "",
-            (
-                "`no master` (in the last route), `told by the master` (messages no longer in "
-                "memory), or `not seen`"
-            ),
-        ),
-        TableColumn("clients", "list", "", "clients that pulled"),
-        _FIRST,
-        _LAST,
+        *table_columns("""
+            address string: slave `address:port`
+            broker_id string: broker ID
+            pulls int: pulls
+            messages int: messages in the responses
+            why string: `no master` (in the last route), `told by the master` (messages no longer in
+              memory), or `not seen`
+            clients list: clients that pulled
+        """),
+        *_SPAN,
     ),
     order=("group", "topic", "broker", "address"),
 )
@@ -212,17 +179,16 @@ LOCKS: Final = ReportTable(
         _GROUP,
         _CLIENT,
         _BROKER,
-        TableColumn("requests", "int", "", "lock requests (LOCK_BATCH_MQ)"),
-        TableColumn("queues_asked", "int", "", "requested queues"),
-        TableColumn("queues_locked", "int", "", "locked queues"),
-        TableColumn("not_all", "int", "", "requests that did not lock all queues"),
-        TableColumn(
-            "longest_us", "int", "µs", ("longest time without a fully successful lock request")
-        ),
-        TableColumn("unanswered", "int", "", "requests without a captured result"),
-        TableColumn("unlocks", "int", "", "unlock requests (UNLOCK_BATCH_MQ)"),
-        _FIRST,
-        _LAST,
+        *table_columns("""
+            requests int: lock requests (LOCK_BATCH_MQ)
+            queues_asked int: requested queues
+            queues_locked int: locked queues
+            not_all int: requests that did not lock all queues
+            longest_us int µs: longest time without a fully successful lock request
+            unanswered int: requests without a captured result
+            unlocks int: unlock requests (UNLOCK_BATCH_MQ)
+        """),
+        *_SPAN,
     ),
     order=("group", "client", "broker"),
 )
@@ -232,31 +198,23 @@ OFFSETS: Final = ReportTable(
     "One row per pull or commit that does not continue at the previous offset, by group and time.",
     (
         _GROUP,
-        TableColumn("time", "time", "", "when"),
-        TableColumn(
-            "what",
-            "string",
-            "",
-            (
-                "`pulled again` or `skipped` (possibly `, by another client`), `moved by the "
-                "broker` (offset out of range), `commit went back`, or `reset by an "
-                "administrator`"
-            ),
-        ),
-        _TOPIC,
-        _BROKER,
-        _QUEUE,
+        *table_columns("""
+            time time: when
+            what string: `pulled again` or `skipped` (possibly `, by another client`), `moved by the
+              broker` (offset out of range), `commit went back`, or `reset by an administrator`
+        """),
+        *_QUEUE,
         _CLIENT,
-        TableColumn("from_offset", "int", "", "expected next offset"),
-        TableColumn("to_offset", "int", "", "actual offset"),
-        TableColumn("messages", "int", "", "messages in between"),
-        _CAPTURE,
-        _PACKET,
+        *table_columns("""
+            from_offset int: expected next offset
+            to_offset int: actual offset
+            messages int: messages in between
+        """),
+        *_PACKET,
     ),
     order=("group", "time", "topic", "broker", "queue_id", "what", "packet"),
-    brief=(
-        *("group", "time", "what", "topic", "queue_id", "from_offset", "to_offset", "client"),
-        *("broker", "messages", "capture", "packet"),
+    brief=column_names(
+        "group time what topic queue_id from_offset to_offset client broker messages capture packet"
     ),
 )
 SUBSCRIPTIONS: Final = ReportTable(
@@ -266,13 +224,13 @@ SUBSCRIPTIONS: Final = ReportTable(
     (
         _GROUP,
         _CLIENT,
-        TableColumn("subscribed", "string", "", "topics with tags or SQL expressions"),
-        TableColumn("model", "string", "", "CLUSTERING or BROADCASTING"),
-        TableColumn("since", "time", "", "first heartbeat with this subscription"),
-        TableColumn("until", "time", "", "last event"),
-        TableColumn(
-            "differs", "bool", "", "whether it differs from another member at the same time"
-        ),
+        *table_columns("""
+            subscribed string: topics with tags or SQL expressions
+            model string: CLUSTERING or BROADCASTING
+            since time: first heartbeat with this subscription
+            until time: last event
+            differs bool: whether it differs from another member at the same time
+        """),
     ),
     order=("group", "client", "since", "subscribed"),
     brief=("group", "client", "subscribed", "differs", "since", "until", "model"),
@@ -286,6 +244,14 @@ LIMITS: Final = ReportTable(
     shown=0,
 )
 TABLES: Final = (
-    *(MEMBERS, REBALANCES, QUEUES, ODD, PULLS, SLAVES, LOCKS, OFFSETS, SUBSCRIPTIONS),
+    MEMBERS,
+    REBALANCES,
+    QUEUES,
+    ODD,
+    PULLS,
+    SLAVES,
+    LOCKS,
+    OFFSETS,
+    SUBSCRIPTIONS,
     LIMITS,
 )

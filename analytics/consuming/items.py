@@ -101,7 +101,7 @@ class SeenFetch(msgspec.Struct, array_like=True, gc=False):
 def items_of_messages(rows: Sequence[MessageRecord], known: Known) -> Iterator[Item]:
     """Yield the items of message rows."""
     for row in rows:
-        if row.event in (VIEWED, CHECKED):
+        if row.event in (VIEWED, CHECKED):  # tools and check-backs deliver nothing
             continue
         seen = seen_message(row, known)
         if row.covers == BEFORE:
@@ -112,6 +112,7 @@ def items_of_messages(rows: Sequence[MessageRecord], known: Known) -> Iterator[I
         if message is not None:
             text = json_text_of(seen)
             yield Item(message, seen.time, row.packet or 0, text)
+        # the same row again, for the fold of its queue, in which offsets give the order
         placed = row.event in (DELIVERED, STORED) or row.covers is not None
         if placed and row.queue_id is not None and row.queue_offset is not None:
             key = joined_key(QUEUE, row.topic, seen.broker_name, str(row.queue_id))
@@ -134,7 +135,7 @@ def _of_commit(seen: SeenMessage) -> Iterator[Item]:
         return
     key = joined_key(QUEUE, seen.topic, seen.broker_name, str(queue))
     yield Item(key, _COMMITS_FIRST, seen.time, json_text_of(seen))
-    if is_own(seen.topic):
+    if is_own(seen.topic):  # lag is shown for original topics only
         return
     fetch = SeenFetch(seen.time, seen.broker_name, queue, None, None, offset, "")
     yield Item(joined_key(LAG, seen.topic, group), seen.time, 0, json_text_of(fetch))
@@ -151,11 +152,12 @@ def items_of_exchanges(rows: Iterable[ExchangeRecord], known: Known) -> Iterator
         asked, following, _, end = offsets_in(row.facts)
         time = row.request_time if row.response_time is None else row.response_time
         broker = known.broker(row.broker_name, row.server_address)
-        queue = -1 if row.queue_id is None else row.queue_id
+        queue = -1 if row.queue_id is None else row.queue_id  # POP asks for any queue
         client = known.context.client(row.client_address)
         fetch = SeenFetch(time, broker, queue, following, end, None, client)
         yield Item(joined_key(LAG, row.topic, row.group), time, 1, json_text_of(fetch))
         if asked is not None and asked >= 0:
+            # only the lowest offset matters: it is where the group begins in the queue
             place = (row.topic, row.group, broker, queue)
             before = lowest.get(place)
             if before is None or asked < (before.queue_offset or 0):

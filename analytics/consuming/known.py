@@ -16,15 +16,15 @@ from dissectors.times import Bounds
 from ..diagnosis.context import HEARTBEAT, Context
 from ..diagnosis.keys import joined_key
 from ..diagnosis.rules.consumers.inconsistent_subscription import OR, TAG
+from ..report import column_names
 
-KNOWN_BY: Final = (
-    *("capture", "conversation", "client_address", "server_address", "status", "request_time"),
-    *("response_time", "request_code", "request_name", "response_code", "topic", "broker_name"),
-    *("brokers", "facts", "client_id"),
+KNOWN_BY: Final = column_names(
+    "capture conversation client_address server_address status request_time response_time"
+    " request_code request_name response_code topic broker_name brokers facts client_id"
 )
 """columns of exchanges that `Known` reads"""
-CONNECTIONS_KNOWN_BY: Final = (
-    *("capture", "conversation", "start", "gaps", "commands", "protocol", "directions"),
+CONNECTIONS_KNOWN_BY: Final = column_names(
+    "capture conversation start gaps commands protocol directions"
 )
 """columns of connections that its context reads"""
 MAX_KNOWN: Final = 20_000
@@ -77,7 +77,7 @@ class Known:
             kind, _, expression = form.partition(" ")
             if expression == ALL:
                 return True
-            if kind != TAG:
+            if kind != TAG:  # SQL92: it would need the properties of the message
                 wanted = None
             elif tags in {tag.strip() for tag in expression.split(OR)}:
                 return True

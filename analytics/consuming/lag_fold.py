@@ -51,7 +51,6 @@ class LagFold:
         """Add a fetch or commit."""
         if row.committed is None:
             sums = self._sums.group(self._topic, self._group)
-            sums.fetches += 1
             sums.seen(row.time)
             if len(sums.clients) < MAX_CLIENTS:
                 sums.clients.add(row.client)
@@ -60,6 +59,7 @@ class LagFold:
             if len(self._queues) >= MAX_QUEUES:
                 return
             queue = self._queues[row.broker, row.queue] = _Queue()
+        # the sums over all queues are kept up to date, not computed again for each row
         before = queue.to_fetch(), queue.to_commit()
         if row.committed is not None:
             queue.committed = row.committed

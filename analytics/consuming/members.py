@@ -10,12 +10,10 @@ import msgspec
 from dissectors.remoting.row_facts.heartbeats import consumers_in
 
 from ..diagnosis.rules.consumers.rebalance_storm import TOGETHER_NS
-from .group_items import BEAT, ENDED, LEFT, LISTED, NOTIFIED, OPENED, GroupEvent
+from .group_items import BEAT, ENDED, LEFT, LISTED, MICRO, NOTIFIED, OPENED, GroupEvent, Rows
 
-Rows = list[dict[str, object]]
 MAX_MEMBERS: Final = 4096
 MAX_CHANGES: Final = 20_000
-MICRO: Final = 1000
 SETTLES_NS: Final = 60_000_000_000
 """time after a change in which moved queues count for it: members rebalance every 20 s"""
 BEFORE, JOINED = "before the capture", "joined"
@@ -92,12 +90,14 @@ class Members:
             if event.time - change.time <= SETTLES_NS:
                 change.lists += 1
         stretch = self._now.get(event.client)
+        # what a broker or a connection does shows no activity of the member
         if stretch is not None and event.kind not in (NOTIFIED, OPENED, ENDED):
             stretch.last = max(stretch.last, event.time)
 
     def pulled(self, event: GroupEvent) -> None:
         """Add a pull: it shows a member without captured heartbeats."""
         stretch = self._now.get(event.client)
+        # once it has left, only a heartbeat makes a client a member again
         if stretch is None and event.client not in self._gone:
             if len(self._now) + len(self._past) >= MAX_MEMBERS:
                 return
@@ -141,6 +141,7 @@ class Members:
         if consumer is not None:
             stretch.type, stretch.model = consumer.type, consumer.model
         self._open.setdefault(event.client, set()).add(event.endpoint)
+        # a client sends the same heartbeat to every broker: only another form is a change
         form = tuple(sorted(text for text in event.texts if text.startswith("subscription=")))
         before = self._forms.get(event.client)
         if form and before is not None and before != form:
@@ -153,7 +154,7 @@ class Members:
         if endpoints is None:
             return
         endpoints.discard(event.endpoint)
-        if not endpoints:
+        if not endpoints:  # a member is lost only with the last of its connections
             del self._open[event.client]
             self._end(event, f"connection ended: {event.result}")
 
@@ -183,11 +184,12 @@ class Members:
     def _notice(self, event: GroupEvent) -> None:
         """Count a notification for the preceding change, or add a change without known cause."""
         change = self.changes[-1] if self.changes else None
+        # a broker tells each member in turn, so notifications of one change follow one another
         if change is None or event.time - max(change.time, self._noticed) > 20 * TOGETHER_NS:
             change = self._change(event.time, "told by the broker", event, None)
             if change is None:
                 return
-            change.client = None
+            change.client = None  # the one that was told did not change
         self._noticed = event.time
         change.notices += 1
 

@@ -1,7 +1,6 @@
 """Fold of all rows with one UNIQ_KEY, by time: sends, copies, deliveries, and redeliveries.
 
-A relay between client and broker doubles an exchange; only the client's own one counts. Dead
-letters follow the rule of the diagnosis (`ReturnedMessage`), causes of redelivery
+Dead letters follow the rule of the diagnosis (`ReturnedMessage`), causes of redelivery
 `analytics.life.again`.
 """
 
@@ -44,6 +43,7 @@ def fold_messages(rows: Sequence[SeenMessage], known: Known, sums: Sums) -> None
 
 def messages_among(rows: Sequence[SeenMessage]) -> list[list[SeenMessage]]:
     """Return the rows of each message; rows without topic match by log position or group."""
+    # a forwarder sends a message on with its UNIQ_KEY, to another topic
     topics = dict.fromkeys(row.origin for row in rows if row.origin and names_itself(row.origin))
     if len(topics) < 2:
         return [list(rows)]
@@ -60,6 +60,7 @@ def messages_among(rows: Sequence[SeenMessage]) -> list[list[SeenMessage]]:
         if row.origin in topics:
             topic = row.origin
         elif topic is None and row.consumer_group is not None:
+            # only if the group got the message from a single topic
             topic = only(of_group.get(row.consumer_group, ()))
         messages.get(topic, []).append(row)
     return list(messages.values())
@@ -77,12 +78,14 @@ def _add_message(rows: Sequence[SeenMessage], known: Known, sums: Sums) -> None:
     for group, group_rows in groups.items():
         _add_group(group_rows, topic, group, known, sums)
         delivered = next((row for row in group_rows if row.event == DELIVERED), None)
+        # the delay that the producer asked for is no latency
         if delivered is not None and not delivered.is_delayed:
             _add_times(delivered, stored_at, topic, group, sums)
 
 
 def without_inner_hops(rows: Sequence[SeenMessage], known: Known) -> list[SeenMessage]:
     """Return the rows by time, without those caused by a relay."""
+    # A relay doubles an exchange; only that of the client counts.
     first = sorted(rows, key=lambda row: (row.time, row.packet or 0))[:MAX_ROWS]
     inner = inner_rows(first, known.context.relays)
     return [row for place, row in enumerate(first) if place not in inner]
@@ -132,6 +135,7 @@ def _add_group(
     for row in rows:
         group_sums.seen(row.time)
         if row.event != DELIVERED:
+            # without redeliveries, the broker moves the message to the DLQ at once
             limit = row.max_reconsume_times
             returned.take(row.commit_log_offset, limit, row.event == DEAD or limit == 0)
             group_sums.returned += 1

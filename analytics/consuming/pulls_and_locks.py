@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
 from ..diagnosis.rules.consumers.pull_from_slave import no_master
-from .group_items import LOCKED, GroupEvent
+from .group_items import LOCKED, MICRO, GroupEvent, Rows
 from .known import Known
 from .sums import Spread
 
-Rows = list[dict[str, object]]
 MAX_KINDS: Final = 20_000
 """clients, topics and results"""
-MICRO: Final = 1000
 
 
-class _Pulls(msgspec.Struct, gc=False):
-    count: int = 0
-    messages: int = 0
-    waits: Spread = msgspec.field(default_factory=Spread)
+class _Counts(msgspec.Struct, gc=False):
     first: int = 0
+    """time of the first event, ns"""
     last: int = 0
 
 
-class _Locks(msgspec.Struct, gc=False):
+class _Pulls(_Counts, gc=False):
+    count: int = 0
+    messages: int = 0
+    waits: Spread = msgspec.field(default_factory=Spread)
+
+
+class _Locks(_Counts, gc=False):
     requests: int = 0
     unanswered: int = 0
     asked: int = 0
@@ -33,20 +35,20 @@ class _Locks(msgspec.Struct, gc=False):
     short: int = 0
     """requests that did not lock all their queues"""
     unlocks: int = 0
-    first: int = 0
-    last: int = 0
     since: int | None = None
     """start of the current period in which locks were missing"""
     longest: int = 0
 
 
-class _Slave(msgspec.Struct, gc=False):
+class _Slave(_Counts, gc=False):
     pulls: int = 0
     messages: int = 0
     suggested: int = 0
-    first: int = 0
-    last: int = 0
     clients: set[str] = set()
+
+
+Key = TypeVar("Key")
+Counts = TypeVar("Counts", bound=_Counts)
 
 
 class PullsAndLocks:
@@ -63,53 +65,54 @@ class PullsAndLocks:
         """(client, broker) -> responses so far that suggested a slave"""
         self.left_out = 0
 
+    def _counts_of(
+        self, known: dict[Key, Counts], key: Key, event: GroupEvent, make: type[Counts]
+    ) -> Counts | None:
+        """Return the counts that an event belongs to, or None at the limit."""
+        counts = known.get(key)
+        if counts is None:
+            if len(known) >= MAX_KINDS:
+                self.left_out += 1
+                return None
+            counts = known[key] = make(first=event.time)
+        counts.last = event.time
+        return counts
+
     def pull(self, event: GroupEvent) -> None:
         """Add a pull or pop."""
         key = (event.topic or "", event.client, event.operation, event.result or "")
-        pulls = self._pulls.get(key)
+        pulls = self._counts_of(self._pulls, key, event, _Pulls)
         if pulls is None:
-            if len(self._pulls) >= MAX_KINDS:
-                self.left_out += 1
-                return
-            pulls = self._pulls[key] = _Pulls(first=event.time)
+            return
         pulls.count += 1
         pulls.messages += event.messages or 0
-        pulls.last = event.time
         if event.answered is not None:
             pulls.waits.add((event.answered - event.time) // MICRO)
         self._slave(event)
 
     def _slave(self, event: GroupEvent) -> None:
+        # a response suggests a slave for the next pulls of the client from this broker
         suggestion = (event.client, event.broker)
         if self._known.context.slave_id(event.address) is not None:
             key = (event.topic or "", event.broker, event.address)
-            slave = self._slaves.get(key)
+            slave = self._counts_of(self._slaves, key, event, _Slave)
             if slave is None:
-                if len(self._slaves) >= MAX_KINDS:
-                    self.left_out += 1
-                    return
-                slave = self._slaves[key] = _Slave(first=event.time)
+                return
             slave.pulls += 1
             slave.messages += event.messages or 0
             slave.suggested += suggestion in self._suggested
-            slave.last = event.time
             slave.clients.add(event.client)
         elif event.from_broker is not None and len(self._suggested) < MAX_KINDS:
             self._suggested[suggestion] = self._suggested.get(suggestion, 0) + 1
 
     def lock(self, event: GroupEvent) -> None:
         """Add a lock or unlock request."""
-        key = (event.client, event.broker)
-        locks = self._locks.get(key)
+        locks = self._counts_of(self._locks, (event.client, event.broker), event, _Locks)
         if locks is None:
-            if len(self._locks) >= MAX_KINDS:
-                self.left_out += 1
-                return
-            locks = self._locks[key] = _Locks(first=event.time)
-        locks.last = event.time
+            return
         if event.kind != LOCKED:
             locks.unlocks += 1
-            locks.since = None
+            locks.since = None  # the client gave its queues up: nothing is missing
             return
         locks.requests += 1
         asked, locked = event.asked, event.following

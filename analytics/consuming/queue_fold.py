@@ -1,7 +1,6 @@
 """Fold of one queue in order of offsets: covered, skipped, and out-of-order records.
 
-Commits of all groups come first, so each record can be judged at once. One record is held at a
-time.
+Commits of all groups come first, so each record can be judged at once.
 """
 
 from __future__ import annotations
@@ -52,11 +51,12 @@ class QueueFold:
             return
         if row.covers == BEFORE:
             if group is not None:
+                # a fetch shows where the group began, but commits nothing
                 self._place(group, offset, 0 if row.event == ASKED else offset)
                 if row.event != ASKED and not is_own(self._topic):
                     self._sums.group(row.origin, group).commits += 1
             return
-        if offset != self._offset:
+        if offset != self._offset:  # rows come by offset: the record before is complete
             self.finish()
             self._offset = offset
         self._rows.append(row)
@@ -66,6 +66,7 @@ class QueueFold:
         rows, self._rows = without_inner_hops(self._rows, self._known), []
         if not rows:
             return
+        # a delivery from a retry topic may know the original topic, another row may not
         origin = next((row.origin for row in rows if not is_own(row.origin)), rows[0].origin)
         for group in dict.fromkeys(row.consumer_group for row in rows):
             if group is not None:
@@ -92,7 +93,7 @@ class QueueFold:
         for row in rows:
             if row.event == DELIVERED:
                 member = ""
-                if group in self._known.context.broadcasting:
+                if group in self._known.context.broadcasting:  # each member gets each record
                     member = row.client_id or row.client_address
                 firsts.setdefault(member, row.time)
             elif row.covers == THIS:
@@ -102,12 +103,13 @@ class QueueFold:
         if position is None:
             return
         position.lowest = min(position.lowest, self._offset)
-        sums.commits += position.highest > 0
+        sums.commits += position.highest > 0  # it says of each record whether it is covered
         if acknowledged or self._offset < position.highest:
             sums.covered += len(firsts)
         if is_own(self._topic):
             return
         for member, time in firsts.items():
+            # rows come by offset, so first deliveries must not go back in time
             latest = position.latest.get(member, 0)
             if time < latest:
                 sums.out_of_order += 1
@@ -119,6 +121,7 @@ class QueueFold:
         tags = next((row.tags for row in rows if row.event in (STORED, DELIVERED)), None)
         receivers = {row.consumer_group for row in rows if row.event == DELIVERED}
         for group, position in self._groups.items():
+            # below, the group may not have begun; above, it has not come there yet
             if group in receivers or not position.lowest <= self._offset < position.highest:
                 continue
             sums = self._sums.group(origin, group)

@@ -21,14 +21,12 @@ from ..diagnosis.rules.consumers.queue_pulls import (
     QueuePulls,
     waits_until,
 )
-from .group_items import GroupEvent
+from .group_items import MICRO, GroupEvent, Rows
 from .known import Known
 
-Rows = list[dict[str, object]]
 MAX_QUEUES: Final = 4096
 MAX_STRETCHES: Final = 20_000
 MAX_JUMPS: Final = 20_000
-MICRO: Final = 1000
 _MOVED_NAME: Final = ResponseCode(OFFSET_MOVED).name
 _POP_NAMES: Final = frozenset(RequestCode(code).name for code in POPS)
 
@@ -94,7 +92,7 @@ class QueueOwnership:
         """Add a pull of a queue; POP has no queue and is skipped."""
         if event.queue is None or event.queue < 0 or event.topic is None:
             return
-        if event.operation not in _POP_NAMES:
+        if event.operation not in _POP_NAMES:  # with POP, any client may take any queue
             pulls = self._pulls.of(event.topic, event.address, event.queue, event.endpoint)
             if pulls is not None:
                 pulls.add(event.time, event.answered)
@@ -106,6 +104,7 @@ class QueueOwnership:
             event.time - holder.until > PAUSE_NS
             or (holder.claimed and queue.latest != event.client)
         ):
+            # after a pause, or after another client had the queue, this is a new period
             queue.past.append(queue.now.pop(event.client))
             holder = None
         if holder is None:
@@ -159,6 +158,7 @@ class QueueOwnership:
             self._left_out += 1
             return None
         self._stretches += 1
+        # members of a broadcasting group all pull every queue
         if queue.latest and queue.latest != event.client and not self._broadcast:
             self._moved(event.time)
         holder = Holder(event.client, event.time, event.time, event.time)
@@ -181,7 +181,7 @@ class QueueOwnership:
             self._jump(event, "moved by the broker", event.asked, event.following)
         if event.following is not None:
             queue.expected, queue.retried = event.following, None
-        else:
+        else:  # without a response, the client asks for the same offset again
             queue.expected = queue.retried = event.asked
 
     def _jump(self, event: GroupEvent, what: str, start: int | None, end: int | None) -> None:

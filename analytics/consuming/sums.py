@@ -29,6 +29,7 @@ class Spread(msgspec.Struct, gc=False):
 
     def add(self, value: int) -> None:
         """Add a value."""
+        # the histogram shares the buckets; only its totals are copied back
         histogram = self.histogram()
         histogram.add(value)
         self._take(histogram)
@@ -65,7 +66,6 @@ class TopicSums(msgspec.Struct, gc=False):
 class GroupSums(msgspec.Struct, gc=False):
     """Deliveries of a topic to a group."""
 
-    fetches: int = 0
     delivered: int = 0
     """messages"""
     deliveries: int = 0
@@ -154,7 +154,7 @@ class Sums(msgspec.Struct, gc=False):
             _add_numbers(self.topic(name), topic)
         for key, group in other.groups.items():
             mine = self.group(*parts_of(key))
-            _add_numbers(mine, group)
+            _add_numbers(mine, group)  # all but the times and the lag, which are no sums
             mine.clients |= group.clients
             for time in (group.first_time, group.last_time):
                 if time is not None:

@@ -1,10 +1,7 @@
 """Captures as Spark DataFrames decoded by tasks, each row once.
 
 Small captures are decoded by one task, each time a frame is computed; large ones by several tasks,
-once, and cached. Each task reads all packets, which takes a seventeenth of their decoding time, and
-decodes its share of the connections: nothing is shuffled, and all numbers equal those of a single
-process. No data source is used: if Java was started by another program, Spark looks for data
-sources in a Python that imports from the current directory.
+once, and cached.
 """
 
 from __future__ import annotations
@@ -12,12 +9,13 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from dissectors.decode.pipeline import DecodeOptions
 from dissectors.tcp.decompression import MOST_TIMES
 from dissectors.tcp.source import CaptureError, expand_sources
 from dissectors.times import Moment
@@ -60,14 +58,8 @@ class CaptureRows:
     """paths in input order"""
     source: str
     """value of the column `source`"""
-    decode_as: frozenset[int] = frozenset()
-    """TCP ports to treat as RocketMQ"""
-    messages: bool = False
-    """include rows of messages"""
-    tls_keylog: str = ""
-    """TLS key log file, as an absolute path"""
-    max_ratio: int = MOST_TIMES
-    """maximum decompressed bytes per byte of a compressed capture"""
+    options: DecodeOptions = field(default_factory=DecodeOptions)
+    """how to decode them; the TLS key log file is an absolute path"""
     bytes: int | None = None
     """total size of the captures; None: they are local files"""
 
@@ -103,14 +95,15 @@ class CaptureRows:
                 for shard in map(int, batch.column(0).to_numpy()):
                     yield from reader.read(replace(whole, shard=shard, shards=count))
 
+        # Each task reads all packets, which takes a seventeenth of their decoding time, and decodes
+        # its share of the connections: nothing is shuffled, and all numbers equal those of a single
+        # process. No data source: if another program started Java, Spark looks for data sources in
+        # a Python that imports from the current directory.
         rows = spark.range(0, count, 1, count).mapInArrow(decode, schema_of_table(table))
         return rows.withColumn(SOURCE, F.lit(self.source))
 
     def _reader(self, table: str) -> CaptureTaskReader:
-        return CaptureTaskReader(
-            *(list(self.captures), table, False, self.decode_as),
-            *(self.messages, self.tls_keylog, self.max_ratio),
-        )
+        return CaptureTaskReader(list(self.captures), table, False, self.options)
 
 
 @dataclass(frozen=True)
@@ -123,7 +116,7 @@ class RemoteCaptureRows(CaptureRows):
         spark.conf.set(_BATCH_ROWS, "1")  # a worker gets one capture at a time
         try:
             frame = super().kept(spark, table)
-            frame.count()
+            frame.count()  # now, while the setting is in force
             return frame
         finally:
             if before is None:
@@ -144,6 +137,7 @@ class RemoteCaptureRows(CaptureRows):
 
     def _decoding(self, table: str, shard: int, count: int) -> Callable[[_Batches], _Batches]:
         reader, captures = self._reader(table), self.captures
+        # rows come in any order, but captures form one ordered list
         places = {place_of(capture): number for number, capture in enumerate(captures)}
 
         def decode(batches: _Batches) -> _Batches:
@@ -194,10 +188,12 @@ def capture_frame(
     rows = CaptureRows(
         tuple(names),
         "",
-        frozenset(decode_as),
-        messages=table == MESSAGES,
-        tls_keylog=os.path.abspath(tls_keylog) if tls_keylog else "",
-        max_ratio=max_ratio,
+        DecodeOptions(
+            frozenset(decode_as),
+            messages=table == MESSAGES,
+            tls_keylog=os.path.abspath(tls_keylog) if tls_keylog else "",
+            max_ratio=max_ratio,
+        ),
     )
     with safe_workers(spark):
         frame = rows.decoded(spark, table)

@@ -1,21 +1,13 @@
 """Captures as a Spark data source: ``spark.read.format("rocketmq_capture").load(path)``.
 
-Register it once: ``spark.dataSource.register(CaptureSource)``. Options: `table` (`exchanges`,
-`conversations`, `findings`, `messages`, or `all` of them for one pass), `messages` (`true`: `all`
-has those, too), `decode_as` (ports, separated by commas), `tls_keylog` (file with secrets of TLS,
-under the same path for all tasks), `max_ratio` (bytes that each byte of a compressed capture may
-become; default: 256), `each` (`true`: every capture has whole conversations and is one task's).
-
-Rules: without `each` the captures are one ordered list, as in `rmqtool decode pcap`, and one task
-decodes it; `capture_frame` decodes large captures with several. With it, the captures are numbered
-each by itself, and `source` tells them apart.
+Register it once: ``spark.dataSource.register(CaptureSource)``.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
@@ -60,7 +52,13 @@ class Options(Protocol):
 
 
 class CaptureSource(DataSource):  # type: ignore[misc, unused-ignore]
-    """The data source; Spark creates one for each `load`."""
+    """The data source; Spark creates one for each `load`.
+
+    Options: `table` (one of TABLES), `messages` (`true`: the table `all` has those, too),
+    `decode_as` (ports, separated by commas), `tls_keylog` (a file under the same path for all
+    tasks), `max_ratio` (bytes that each byte of a compressed capture may become), `each` (`true`:
+    every capture has whole conversations; `source` tells them apart).
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -77,10 +75,12 @@ class CaptureSource(DataSource):  # type: ignore[misc, unused-ignore]
             _paths_of(self.options),
             self._table(),
             _is_set(self.options, "each"),
-            _ports_of(self.options.get("decode_as", "")),
-            self._table() == MESSAGES or _is_set(self.options, "messages"),
-            str(self.options.get("tls_keylog", "")),
-            _ratio_of(self.options.get("max_ratio", str(MOST_TIMES))),
+            DecodeOptions(
+                decode_as=_ports_of(self.options.get("decode_as", "")),
+                messages=self._table() == MESSAGES or _is_set(self.options, "messages"),
+                tls_keylog=str(self.options.get("tls_keylog", "")),
+                max_ratio=_ratio_of(self.options.get("max_ratio", str(MOST_TIMES))),
+            ),
         )
 
     def _table(self) -> str:
@@ -98,18 +98,12 @@ class CaptureTaskReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
         paths: list[str],
         table: str,
         each: bool,
-        decode_as: frozenset[int],
-        messages: bool = False,
-        tls_keylog: str = "",
-        max_ratio: int = MOST_TIMES,
+        options: DecodeOptions,
     ) -> None:
         self.paths = paths
         self.table = table
         self.each = each
-        self.decode_as = decode_as
-        self.messages = messages
-        self.tls_keylog = tls_keylog
-        self.max_ratio = max_ratio
+        self.options = options
 
     def partitions(self) -> list[InputPartition]:
         """Return the tasks; raise CaptureError if a capture does not exist."""
@@ -118,14 +112,12 @@ class CaptureTaskReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
         """Yield the rows of one task as Arrow batches."""
         assert isinstance(partition, CaptureTask)
-        options = DecodeOptions(
-            decode_as=self.decode_as,
-            tls_keylog=self.tls_keylog,
-            max_ratio=self.max_ratio,
+        options = replace(
+            self.options,
             shard=partition.shard,
             shards=partition.shards,
             conversations=self.table in (CONVERSATIONS, ALL),
-            messages=self.messages and self.table in (MESSAGES, ALL),
+            messages=self.options.messages and self.table in (MESSAGES, ALL),
         )
         decode = Decode(partition.sources, options)
         names = dict(zip(partition.sources, partition.names, strict=True))
@@ -138,7 +130,7 @@ def tasks_of(paths: list[str], each: bool) -> list[CaptureTask]:
     if "-" in captures:
         raise CaptureError("-", "standard input can be read only once", hint="give a file")
     whole = [os.path.abspath(capture) for capture in captures]
-    if each:
+    if each:  # each capture numbers its conversations by itself
         return [CaptureTask([path], [name]) for path, name in zip(whole, captures, strict=True)]
     return [CaptureTask(whole, captures)]
 

@@ -1,8 +1,7 @@
 """Decode captures into a temporary log: the local path, in parallel to the start of Spark.
 
-Rules: the same rows as the Spark data source (`capture_source`), in one pass for exchanges,
-connections and findings, as columns, and without a Python worker; on a cluster the data source
-decodes where the tasks run.
+The rows are those of `capture_frame`, in one pass for all tables and without a Python worker; on a
+cluster, tasks decode where they run.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from time import time_ns
 
@@ -83,14 +83,4 @@ class TemporaryLog:
             log.discard()
             raise
         (written,) = inputs_of([str(self.path)])
-        return Input(
-            captures.name,
-            written.kind,
-            written.exchanges,
-            written.conversations,
-            written.findings,
-            written.manifest,
-            written.rows,
-            written.bytes,
-            written.messages,
-        )
+        return replace(written, name=captures.name)

@@ -1,9 +1,8 @@
 """Filters of a report's exchanges: `--where`, `--since`, `--until`.
 
-Rules: a filter means the same as in `rmqtool decode pcap`. The engines evaluate the part that SQL
-can express (`where_sql`) and skip data by it. The rest of an `and` is tested by the same code
-(`dissectors.where`): in this process, or by Python workers of Spark, which get only the columns
-that it uses.
+A filter means the same as in `rmqtool decode pcap`. The engines evaluate the part that SQL can
+express (`where_sql`) and skip data by it; the rest of an `and` is tested by `dissectors.where`, in
+this process or by Python workers of Spark.
 """
 
 from __future__ import annotations
@@ -134,6 +133,7 @@ def chosen(
         elif rest.holds is not None:
             exchanges = engine.hold(_rows_for_which(engine, exchanges, rest))
     messages = report_input.messages
+    # a filter is one of exchanges: it keeps the messages that they carry
     if messages is not None and exchanges is not report_input.exchanges:
         messages = _messages_in(messages, exchanges)
 

@@ -1,8 +1,7 @@
 """Inputs of a report, detected by content: decoded logs, files with exchanges, captures.
 
-Rules: independent of Spark, so that invalid inputs are reported before Java starts. A Parquet file
-is checked by its footer and a JSON file by its first line: what is not a log, damaged, or newer
-than this program raises an `InputError` with the file and a remedy.
+Independent of Spark, so that invalid inputs are reported before Java starts. A Parquet file is
+checked by its footer and a JSON file by its first line.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ def inputs_of(names: Sequence[str], window: TimeWindow = _ALWAYS) -> list[Input]
     for name in names:
         place = name if is_elsewhere(name) else os.path.realpath(name)
         if place in seen:
-            continue
+            continue  # two names of one input: its rows would count twice
         seen.add(place)
         entry = _input_of(name, window)
         if entry is None:
@@ -216,6 +215,7 @@ def _log(name: str, path: Path, window: TimeWindow) -> Input:
     conversations = beside(CONVERSATIONS, manifest.conversation_parts)
     findings = beside(FINDINGS, manifest.finding_parts)
     if form == PARQUET:
+        # an interrupted copy of a log lacks rows, or has a file of another run
         for file, part in zip(files, parts, strict=True):
             rows = _check_parquet(file)
             if rows != part.rows:
@@ -306,7 +306,7 @@ def _footer_of(file: str) -> tuple[set[str], int | None, int]:
 
 def _check_jsonl(file: str) -> None:
     with open(file, "rb") as stream:
-        line = stream.readline(1 << 24)
+        line = stream.readline(1 << 24)  # a file of another kind may have no line end
     if not line.strip():
         return
     try:

@@ -1,8 +1,7 @@
 """Inputs on other file systems, which Spark lists: logs, files of rows, captures.
 
-Rules: Spark lists a location; its files are classified by name, a decoded log by its manifest. Each
-match of a pattern is a separate input, because connection numbers are unique within a log. Captures
-form one ordered list, as for local files.
+Files are classified by name, a decoded log by its manifest. Captures form one ordered list, as for
+local files.
 """
 
 from __future__ import annotations
@@ -113,6 +112,7 @@ def _with_siblings(spark: SparkSession, entry: Input) -> Input:
 def _roots(spark: SparkSession, name: str) -> list[_Root]:
     """Return the roots of a name or pattern, with all their files."""
     _, path = parts_of(name)
+    # matches are told apart by the number of folders in the pattern
     if "/" in "".join(part.partition("}")[0] for part in path.split("{")[1:]):
         raise InputError(f"{name}: a pattern in braces cannot name folders", "name each folder")
     parts = path.count("/")
@@ -121,6 +121,7 @@ def _roots(spark: SparkSession, name: str) -> list[_Root]:
     for row in listed.select("path", "length").toArrow().to_pylist():
         place, whole = parts_of(row["path"])
         pieces = whole.split("/")
+        # each match of a pattern is an input of its own: connections are numbered within a log
         root = place + "/".join(pieces[: parts + 1])
         if _PATTERN.isdisjoint(name):
             root = name.rstrip("/")
@@ -220,7 +221,7 @@ def _parts(root: _Root, parts: Sequence[PartEntry], window: TimeWindow) -> list[
                 "decode the captures again",
             )
         if "/date=" in place and place not in folders:
-            continue
+            continue  # the user removed a day
         if part.file not in root.files:
             raise InputError(
                 f"{root.at(part.file)} is missing from the decoded log", "decode again"

@@ -1,31 +1,23 @@
 """Rows of a decoding run as Arrow batches for Spark: one table, or all in one pass.
 
-Rules: in the table `all`, a row that is not an exchange is JSON in `other_row`; its conversation is
-also in the column of exchanges.
+In the table `all`, a row that is not an exchange is JSON in `other_row`; its conversation is also
+in the column of exchanges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
-from dissectors.decode.decoded_log import FINDING_COLUMNS, finding_of
+from dissectors.decode.decoded_log import finding_of
 from dissectors.decode.pipeline import Decode
-from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
-from dissectors.rows.message_record import MESSAGE_COLUMNS
 from dissectors.rows.parquet import RowTable, exchange_table
 from dissectors.rows.tables import row_encoder
 
-from ..schema import (
-    SOURCE,
-    conversation_schema,
-    exchange_schema,
-    finding_schema,
-    message_schema,
-)
+from ..schema import INPUT_TABLES, SOURCE, schema_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -81,14 +73,10 @@ def _pieces(decode: Decode, names: Mapping[str, str]) -> Iterator[tuple[str, Seq
 
 def schema_of_table(table: str) -> StructType:
     """Return the columns of one of `TABLES`."""
-    schemas: dict[str, Callable[[], StructType]] = {
-        EXCHANGES: exchange_schema,
-        CONVERSATIONS: conversation_schema,
-        FINDINGS: finding_schema,
-        MESSAGES: message_schema,
-        ALL: lambda: exchange_schema().add(KIND, "string").add(OTHER, "string"),
-    }
-    return schemas[table]().add(SOURCE, "string")
+    schema = schema_of(INPUT_TABLES[EXCHANGES if table == ALL else table])
+    if table == ALL:
+        schema = schema.add(KIND, "string").add(OTHER, "string")
+    return schema.add(SOURCE, "string")
 
 
 class RowBatches:
@@ -161,9 +149,8 @@ class RowBatches:
 
 
 _OTHERS: dict[str, list[tuple[str, str]]] = {
-    CONVERSATIONS: [(column.name, column.type) for column in CONVERSATION_COLUMNS],
-    FINDINGS: [(column.name, column.type) for column in FINDING_COLUMNS],
-    MESSAGES: [(column.name, column.type) for column in MESSAGE_COLUMNS],
+    table: [(column.name, column.type) for column in INPUT_TABLES[table]]
+    for table in (CONVERSATIONS, FINDINGS, MESSAGES)
 }
 """Tables other than exchanges -> their columns with types."""
 

@@ -1,7 +1,7 @@
 """Rows of decoded logs, single files and journals as structs, without Spark.
 
-Rules: columns missing in an older log are absent, and so are values of another type. A damaged file
-raises an `InputError` with its name and the position; there are no other errors.
+Columns missing in an older log are absent, and so are values of another type. A damaged file raises
+an `InputError`; there are no other errors.
 """
 
 from __future__ import annotations
@@ -153,12 +153,14 @@ def _shared_texts(
             name = column.path_in_schema
             if name.partition(".")[0] not in names:
                 continue
+            # checked before reading: a small file could expand to any size
             if column.total_uncompressed_size > most:
                 raise InputError(
                     f"{file}: column {name} expands to {column.total_uncompressed_size:,} bytes",
                     f"the limit for a file of this size is {most:,} bytes",
                 )
             is_text = column.physical_type == "BYTE_ARRAY"
+            # only if all its row groups are encoded like that, since the reader is told once
             once = is_text and any("DICTIONARY" in item for item in column.encodings)
             shared[name] = once and shared.get(name, True)
     return [name for name, is_shared in shared.items() if is_shared]
@@ -192,6 +194,7 @@ def _values_in(array: Any, column: Column, optional: bool) -> list[object]:
         values = [None if value is None else value * 1000 for value in array.to_pylist()]
         is_plain = True
     elif column.type == "list" and types.is_list(kind) and not len(array.flatten()):
+        # lists are mostly empty; each row needs one of its own, because rows are mutable
         values = [[] if there else None for there in array.is_valid().to_pylist()]
         is_plain = True
     else:

@@ -38,7 +38,7 @@ def parquet_here(files: Sequence[str], columns: Sequence[Described], source: str
     import pyarrow.parquet
 
     wanted = arrow_schema_of(columns)
-    tables = [wanted.empty_table()]
+    tables = [wanted.empty_table()]  # without files there is no row, but a schema
     for file in files:
         try:
             with pyarrow.parquet.ParquetFile(file) as opened:
@@ -142,7 +142,7 @@ def _value_of(value: object, kind: str) -> object:
         if not isinstance(value, list):
             return None
         return [item if isinstance(item, str) else None for item in value]
-    if isinstance(value, bool):
+    if isinstance(value, bool):  # before int, of which it is a subclass
         return value if kind == "bool" else None
     return value if isinstance(value, _PYTHON[kind]) else None
 

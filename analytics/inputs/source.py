@@ -1,22 +1,20 @@
 """Inputs of all kinds as relations with one schema: `read_inputs` and `read_here`.
 
-Rules: every table has the columns of this program, in order; a column missing in an older log is
-derived from others (`DERIVED`) or null. `source` names the input of a row, and conversation numbers
-are unique within it. Captures form one ordered list, as in `rmqtool decode pcap`, and are decoded
-in Spark tasks; for the local engine they are decoded before (`captures`).
+Every table has the columns of this program, in order; a column missing in an older log is derived
+from others (`DERIVED`) or null. Captures are decoded in Spark tasks; for the local engine they are
+decoded before (`captures`).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dissectors.decode.decoded_log import FINDING_COLUMNS
-from dissectors.rows.conversation_record import CONVERSATION_COLUMNS, RENAMED_ENDS
-from dissectors.rows.message_record import MESSAGE_COLUMNS
+from dissectors.rows.conversation_record import RENAMED_ENDS
 from dissectors.rows.record import COLUMNS
 from dissectors.tcp.decompression import MOST_TIMES
 
@@ -24,21 +22,14 @@ from ..cells import CellTable, merged_cells
 from ..errors import ReportError
 from ..kept import Kept
 from ..report import ReportInput
-from ..schema import Described
+from ..schema import INPUT_TABLES, Described
 from ..sql.expressions import text
 from ..sql.relation import Relation
-from .inputs import Input, InputError, InputKind, about_repeated
+from .inputs import Input, InputKind, about_repeated
 from .reader import LineRows, Reader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_TABLES: tuple[tuple[str, Sequence[Described]], ...] = (
-    ("exchanges", COLUMNS),
-    ("conversations", CONVERSATION_COLUMNS),
-    ("findings", FINDING_COLUMNS),
-    ("messages", MESSAGE_COLUMNS),
-)
 
 
 @dataclass(slots=True)
@@ -81,12 +72,19 @@ def read_inputs(
     key log file, at the same path for all tasks; `max_ratio` is the maximum number of decompressed
     bytes per byte of a compressed capture.
     """
+    from dissectors.decode.pipeline import DecodeOptions
+
     from .remote import opened
     from .spark_reader import SparkReader
 
     inputs = opened(spark, inputs)
-    reader = SparkReader(spark, inputs, decode_as, messages, tls_keylog, max_ratio)
-    return _read(reader, inputs, messages)
+    options = DecodeOptions(
+        frozenset(decode_as),
+        messages=messages,
+        tls_keylog=os.path.abspath(tls_keylog) if tls_keylog else "",
+        max_ratio=max_ratio,
+    )
+    return _read(SparkReader(spark, inputs, options), inputs, messages)
 
 
 def read_here(inputs: Sequence[Input], messages: bool = False) -> Tables:
@@ -102,6 +100,7 @@ def read_cells(inputs: Sequence[Input], tables: Sequence[CellTable]) -> Tables:
     from .rows_here import parquet_here
 
     engine = LocalEngine()
+    # no rows, but their columns, which reports name before they know that there are none
     report_input = ReportInput(engine.hold(parquet_here((), COLUMNS, "")), Kept(engine))
     counted = merged_cells(engine, tables, [Path(entry.name) for entry in inputs])
     report_input.kept.counted = counted
@@ -128,6 +127,7 @@ def _read(reader: Reader, inputs: Sequence[Input], messages: bool) -> Tables:
             f"{', '.join(parts.without_messages)}: has no table of messages, so those of the other"
             " inputs are ignored, too"
         )
+    # connections of some inputs only would look like those of all
     have_connections = not parts.without
     have_messages = not parts.without_messages
     return Tables(
@@ -169,7 +169,7 @@ def _add_files(reader: Reader, entry: Input, parts: _Parts, messages: bool) -> N
         "findings": entry.findings,
         "messages": entry.messages if messages else None,
     }
-    for name, columns in _TABLES:
+    for name, columns in INPUT_TABLES.items():
         of_table = files[name]
         if of_table is not None:
             if entry.kind is InputKind.table:
@@ -228,6 +228,3 @@ def refuse_nothing(tables: Tables, chosen: str = "") -> None:
             "no exchanges in the input",
             "to see what a capture contains: rmqtool decode pcap CAPTURE --summary",
         )
-
-
-__all__ = ["InputError", "Tables", "count_of", "read_here", "read_inputs", "refuse_nothing"]

@@ -1,24 +1,22 @@
 """Read inputs with Spark.
 
-Rules: files and captures are read by its tasks. The rows of a small input are collected at once,
-because each Spark query takes a third of a second of CPU, however few its rows. A Spark Connect
-server, which may not see local files, does not get small inputs.
+Files and captures are read by its tasks. The rows of a small input are collected at once, because
+each Spark query takes a third of a second of CPU, however few its rows.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from dissectors.decode.pipeline import DecodeOptions
 from dissectors.rows.column import NAMES
 from dissectors.rows.record import DERIVED
-from dissectors.tcp.decompression import MOST_TIMES
 
-from ..schema import SOURCE, Described, absent_derived, derived_column, schema_of
+from ..schema import INPUT_TABLES, SOURCE, Described, absent_derived, derived_column, schema_of
 from ..spark.connect import is_connect
 from ..spark.engine import SparkEngine
 from ..spark.places import uri_of
@@ -28,7 +26,7 @@ from ..sql.relation import Relation
 from .capture_frame import CaptureRows, RemoteCaptureRows, table_in
 from .inputs import Input, is_small
 from .reader import LineRows
-from .row_batches import ALL, CONVERSATIONS, EXCHANGES, FINDINGS, MESSAGES
+from .row_batches import ALL, MESSAGES
 from .rows_here import json_lines_here, parquet_here, read_schema, rows_of_lines
 
 if TYPE_CHECKING:
@@ -48,29 +46,25 @@ class SparkReader:
         self,
         spark: SparkSession,
         inputs: Sequence[Input],
-        decode_as: Sequence[int] = (),
-        messages: bool = False,
-        tls_keylog: str = "",
-        max_ratio: int = MOST_TIMES,
+        options: DecodeOptions | None = None,
     ) -> None:
-        """Initialize with all inputs to be read; the other arguments concern captures."""
+        """Initialize with all inputs to be read; `options` are those of captures."""
         self.engine = SparkEngine(spark)
         self._is_small = is_small(inputs)
         is_here = not any("://" in file for entry in inputs for file in entry.exchanges)
+        # a Spark Connect server may not see the files of this machine
         self._reads_here = self._is_small and is_connect(spark) and is_here
         if not self._reads_here:
             serve_modules(spark)
         self._spark = spark
-        self._decode_as = decode_as
-        self._messages = messages
-        self._tls_keylog = tls_keylog
-        self._max_ratio = max_ratio
+        self._options = options or DecodeOptions()
 
     def parquet(self, files: Sequence[str], columns: Sequence[Described], source: str) -> Relation:
         """Return the rows of Parquet files; missing columns are null."""
         schema, stored = schema_of(columns), schema_of(columns)
         if self._reads_here or not files:
             return self.engine.hold(parquet_here(files, columns, source))
+        # releases named some columns differently, and a log may have files of several
         old = {name: NAMES[name] for name in schema.names if name in NAMES}
         for name, names in old.items():
             for alias in names[1:]:
@@ -132,20 +126,12 @@ class SparkReader:
         task = make(
             captures.exchanges,
             captures.name,
-            frozenset(self._decode_as),
-            self._messages,
-            os.path.abspath(self._tls_keylog) if self._tls_keylog else "",
-            self._max_ratio,
+            self._options,
             captures.bytes,
         )
         rows = task.kept(self._spark, ALL)
-        tables = {
-            "exchanges": EXCHANGES,
-            "conversations": CONVERSATIONS,
-            "findings": FINDINGS,
-            **({"messages": MESSAGES} if self._messages else {}),
-        }
-        return {name: self._given(table_in(rows, table)) for name, table in tables.items()}
+        tables = (name for name in INPUT_TABLES if name != MESSAGES or self._options.messages)
+        return {name: self._given(table_in(rows, name)) for name in tables}
 
     def _lacking(self, files: Sequence[str]) -> list[str]:
         """Return the `DERIVED` columns missing in the file of an older log."""
@@ -155,6 +141,7 @@ class SparkReader:
             read = self._spark.read.parquet
             return read(uri_of(file)).columns if is_remote else read_schema(file).names
 
+        # remote footers take a round trip each
         with ThreadPoolExecutor(_JOBS) as jobs:
             each = jobs.map(names_in, files)
             return sorted({lacking for names in each for lacking in absent_derived(names)})

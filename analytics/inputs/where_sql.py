@@ -1,9 +1,7 @@
 """Filter expressions (`--where`) of exchanges as SQL, so that engines skip unneeded data.
 
-Rules: the SQL holds for exactly the rows that match the condition's test; in a `where`, null is
-false. Conditions that the engines evaluate differently (time of day, most regular expressions) are
-not translated. A comparison of one column with a constant stays one, because Parquet readers skip
-by it.
+The SQL holds for exactly the rows that match the condition's test; in a `where`, null is false.
+Conditions that the engines evaluate differently are not translated.
 """
 
 from __future__ import annotations
@@ -129,13 +127,14 @@ def _compared(field: WhereField, operator: str, value: object) -> str | None:
         value = Fraction(value.ns, 1000)
     assert isinstance(value, int | Fraction)
     if operator in _OPERATORS:
-        if value.denominator != 1:
+        if value.denominator != 1:  # no integer equals it
             return "false" if operator == "==" else _present(field)
         number = int(value)
     else:
         number = whole_limit(operator, value)
     if abs(number) > _MOST:
-        return None
+        return None  # a literal of SQL has 64 bits
+    # one column and a constant: Parquet readers skip row groups by such comparisons
     literal = f"timestamp_micros({number}L)" if micros else f"{number}L"
     return f"({_value(field)} {_OPERATORS.get(operator, operator)} {literal})"
 
@@ -154,7 +153,7 @@ def _is_text(field: WhereField, operator: str, literal: str) -> str:
 def _matched(field: WhereField, pattern: str, wanted: bool) -> str | None:
     literal = _LITERAL.fullmatch(pattern)
     if literal is None:
-        return None
+        return None  # dialects of regular expressions differ
     begins, escaped, ends = literal.groups()
     wanted_text = text(re.sub(r"\\(.)", r"\1", escaped))
     templates = {"^": "startswith({}, {})", "$": "endswith({}, {})", "^$": "{} = {}"}

@@ -31,6 +31,7 @@ class TimeWindow(NamedTuple):
 
 def time_of(since: Moment | None, until: Moment | None) -> TimeWindow:
     """Return the range between two moments, or an open one if a moment has only a time of day."""
+    # the day of a time without a date is that of the first exchange, which is not known yet
     if any(moment is not None and not moment.has_date for moment in (since, until)):
         return TimeWindow()
     return TimeWindow(*(None if moment is None else moment.ns for moment in (since, until)))

@@ -4,29 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Protocol
 
 from dissectors.rows.message_record import DELIVERED, RETURNED
 from dissectors.rows.outcome import is_pop
 
-
-class Delivery(Protocol):
-    """The required columns of a row about a message, named as in `MessageRecord`."""
-
-    event: str
-    request_name: str | None
-    topic: str | None
-    queue_id: int | None
-    queue_offset: int | None
-    server_address: str
-    client_address: str
-    client_id: str | None
-    consumer_group: str | None
-    reconsume_times: int | None
-
-    @property
-    def broker_name(self) -> str | None:
-        """Name of the broker."""
+from .hops import MessageRow
 
 
 class Again(StrEnum):
@@ -41,7 +23,7 @@ class Again(StrEnum):
     STORED_AGAIN = "stored again"
 
 
-def why_again(row: Delivery, before: Sequence[Delivery]) -> Again | None:
+def why_again(row: MessageRow, before: Sequence[MessageRow]) -> Again | None:
     """Return why a delivery repeats earlier ones, or None for the first one of its group."""
     group = row.consumer_group
     earlier = [
@@ -51,6 +33,7 @@ def why_again(row: Delivery, before: Sequence[Delivery]) -> Again | None:
     ]
     if not earlier or group is None:
         return None
+    # A redelivery through a retry topic is another record; a fetch that is repeated is the same.
     same = [delivery for delivery in earlier if record_of(delivery) == record_of(row)]
     if not same and row.reconsume_times:
         if any(
@@ -68,6 +51,6 @@ def why_again(row: Delivery, before: Sequence[Delivery]) -> Again | None:
     return Again.OTHER_CONNECTION if known else Again.OTHER_CLIENT
 
 
-def record_of(row: Delivery) -> tuple[str | None, int | None, str | None, int | None]:
+def record_of(row: MessageRow) -> tuple[str | None, int | None, str | None, int | None]:
     """Return the identity of a stored record."""
     return row.topic, row.queue_id, row.broker_name or row.server_address, row.queue_offset

@@ -13,20 +13,29 @@ from dissectors.rows.relays import Hop, Relay, inner_hops
 
 
 class MessageRow(Protocol):
-    """The required columns of a row of messages."""
+    """The columns of `MessageRecord` that reports have in their rows of messages, too."""
 
     event: str
+    topic: str | None
+    queue_id: int | None
+    queue_offset: int | None
     client_address: str
     server_address: str
+    client_id: str | None
     consumer_group: str | None
     request_name: str | None
     capture: str
     latency_us: int | None
     offset_msg_id: str | None
+    reconsume_times: int | None
 
     @property
     def time(self) -> int | None:
         """When the command with the message was captured, in ns."""
+
+    @property
+    def broker_name(self) -> str | None:
+        """Name of the broker."""
 
 
 def inner_rows(rows: Sequence[MessageRow], relays: Collection[Relay]) -> Mapping[int, int]:
@@ -34,6 +43,7 @@ def inner_rows(rows: Sequence[MessageRow], relays: Collection[Relay]) -> Mapping
 
     `relays` are those proved by any messages.
     """
+    # a relay passes an event on as it is, so only rows of one event and group can be two hops
     same: dict[tuple[str, str | None], list[int]] = {}
     for place, row in enumerate(rows):
         same.setdefault((row.event, row.consumer_group), []).append(place)

@@ -59,6 +59,7 @@ class Parties:
             if row.broker_name is not None and not self._is_to_proxy(row):
                 names.setdefault(row.server_address, row.broker_name)
                 hosts.setdefault(row.broker_name, set()).add(row.server_address.rpartition(":")[0])
+        # master and slave have one name, and so need their addresses
         self._brokers = {
             address: name if len(hosts[name]) == 1 else f"{name} {address}"
             for address, name in names.items()

@@ -62,7 +62,7 @@ def replicated_rows(
                 continue
             when = passed_at(replication.transferred, row.commit_log_offset)
             if when is None or (replication.first_offset or 0) > row.commit_log_offset:
-                continue
+                continue  # not transferred in the capture, or before it
             reported = passed_at(replication.reported, row.commit_log_offset)
             yield msgspec.structs.replace(
                 row,
@@ -158,6 +158,7 @@ def _life_of(found: Found, around: Surroundings, sends: StitchedSends) -> Messag
     steps = []
     before = _Before(sends)
     for place, row in enumerate(rows):
+        # a proxy or relay caused this step, so it explains no later one
         outer = rows[inner[place]] if place in inner else None
         source, target = parties.ends(row, outer)
         why = before.why(row) if outer is None else hop_words(row, outer)
@@ -211,10 +212,6 @@ def _name_of(found: Found) -> str:
     return f"{row.topic}, queue {row.queue_id}, offset {row.queue_offset}"
 
 
-def _is_send(row: MessageRecord) -> bool:
-    return is_send(row.request_name)
-
-
 class _Before:
     """The state from earlier steps that explains the next one."""
 
@@ -228,7 +225,7 @@ class _Before:
     def add(self, row: MessageRecord) -> None:
         """Add the next step."""
         group = row.consumer_group
-        if _is_send(row):
+        if is_send(row.request_name):
             self._attempts = self._number(row)
             self._last_attempt = row
         if row.event in (DELIVERED, RETURNED):
@@ -242,7 +239,7 @@ class _Before:
 
     def why(self, row: MessageRecord) -> str:
         """Return the cause of a step if an earlier step shows it."""
-        if _is_send(row):
+        if is_send(row.request_name):
             last, number = self._last_attempt, self._number(row)
             if last is None:
                 return ""
@@ -283,7 +280,7 @@ def _why_sent_again(row: MessageRecord, last: MessageRecord, attempt: int) -> st
         end = f", its connection {last.end}" if last.end in ("reset", "closed") else ""
         return f"{number}: the previous one got no response{end}"
     answered = (last.time or 0) + 1000 * (last.latency_us or 0)
-    if answered > (row.time or 0):
+    if answered > (row.time or 0):  # the producer did not wait for it
         took = duration_text(last.latency_us or 0)
         return f"{number}: the previous response took {took}"
     return f"{number}: the producer sent it again although it was stored"
@@ -294,6 +291,7 @@ def _summary(rows: Sequence[MessageRecord]) -> list[str]:
     lines = []
     stored = [row for row in rows if row.event in (STORED, PREPARED)]
     delivered = [row for row in rows if row.event == DELIVERED]
+    # the creation time is by the producer's clock, all others are by the capture's
     created = next((row.born_time for row in rows if row.born_time is not None), None)
     kept = next((row.store_time for row in rows if row.store_time is not None), None)
     parts = []

@@ -1,9 +1,8 @@
 """Message traces as OpenTelemetry spans: OTLP in JSON, one trace per message.
 
-Rules: names and kinds follow the semantic conventions for messaging. Ids are derived from the
-message and the step, so the same capture gives the same trace. A span is what the capture shows: a
-send lasts from request to response; a receive is the moment of the response, because a long poll
-began before there was a message. OpenTelemetry: opentelemetry-proto, semantic conventions.
+Names and kinds follow the semantic conventions for messaging.
+
+OpenTelemetry: opentelemetry-proto, semantic conventions.
 """
 
 from __future__ import annotations
@@ -13,23 +12,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from dissectors.endpoint import split_endpoint
-from dissectors.rows.message_record import (
-    ACKNOWLEDGED,
-    CHECKED,
-    COMMITTED,
-    DEAD,
-    DELIVERED,
-    PREPARED,
-    RECALLED,
-    REFUSED,
-    RETURNED,
-    ROLLED_BACK,
-    SENT,
-    STORED,
-    UNDECIDED,
-    VIEWED,
-    MessageRecord,
-)
+from dissectors.rows import message_record as events
+from dissectors.rows.message_record import MessageRecord
 
 from .lanes import BROKER, CONNECT_FAILED, CONSUMER, PROXY, REPLICATED
 from .life import MessageTrace, TraceStep
@@ -48,23 +32,23 @@ class _Operation(NamedTuple):
 
 _SEND: Final = _Operation("send", "send", _PRODUCER)
 _SETTLE: Final = "settle"
-_FAILED: Final = (REFUSED, SENT, CONNECT_FAILED)
+_FAILED: Final = (events.REFUSED, events.SENT, CONNECT_FAILED)
 _OPERATIONS: Final = {
-    SENT: _SEND,
-    STORED: _SEND,
+    events.SENT: _SEND,
+    events.STORED: _SEND,
     CONNECT_FAILED: _SEND,
-    PREPARED: _Operation("prepare", "send", _PRODUCER),
-    DELIVERED: _Operation("receive", "receive", _CLIENT),
+    events.PREPARED: _Operation("prepare", "send", _PRODUCER),
+    events.DELIVERED: _Operation("receive", "receive", _CLIENT),
     REPLICATED: _Operation("replicate", None, _CLIENT),
-    VIEWED: _Operation("view", None, _CLIENT),
-    ACKNOWLEDGED: _Operation("ack", _SETTLE, _CLIENT),
-    RETURNED: _Operation("nack", _SETTLE, _CLIENT),
-    DEAD: _Operation("dead_letter", _SETTLE, _CLIENT),
-    COMMITTED: _Operation("commit", None, _CLIENT),
-    ROLLED_BACK: _Operation("rollback", None, _CLIENT),
-    UNDECIDED: _Operation("undecided", None, _CLIENT),
-    CHECKED: _Operation("check", None, _CLIENT),
-    RECALLED: _Operation("recall", None, _CLIENT),
+    events.VIEWED: _Operation("view", None, _CLIENT),
+    events.ACKNOWLEDGED: _Operation("ack", _SETTLE, _CLIENT),
+    events.RETURNED: _Operation("nack", _SETTLE, _CLIENT),
+    events.DEAD: _Operation("dead_letter", _SETTLE, _CLIENT),
+    events.COMMITTED: _Operation("commit", None, _CLIENT),
+    events.ROLLED_BACK: _Operation("rollback", None, _CLIENT),
+    events.UNDECIDED: _Operation("undecided", None, _CLIENT),
+    events.CHECKED: _Operation("check", None, _CLIENT),
+    events.RECALLED: _Operation("recall", None, _CLIENT),
 }
 
 
@@ -76,7 +60,7 @@ def otlp_of(lives: Sequence[MessageTrace], version: str) -> dict[str, object]:
         root = _span_id(trace, 0)
         for number, step in enumerate(life.steps):
             span = _span(life, step, trace, number)
-            if number:
+            if number:  # the first step is the root of all others
                 span["parentSpanId"] = root
             by_service.setdefault(_service(step), []).append(span)
     return {
@@ -102,6 +86,7 @@ def _service(step: TraceStep) -> str:
 
 
 def _trace_id(life: MessageTrace) -> str:
+    # from the message, so that the same capture gives the same trace
     digest = hashlib.sha256(f"rmqtool\0{life.topic}\0{life.name}".encode("utf-8", "replace"))
     return digest.hexdigest()[:32]
 
@@ -114,7 +99,9 @@ def _span(life: MessageTrace, step: TraceStep, trace: str, number: int) -> dict[
     row = step.row
     operation = _operation(row)
     end = step.time
-    if row.latency_us is not None and row.event not in (DELIVERED, VIEWED):
+    # A send lasts from request to response. A receive is the moment of the response, because a long
+    # poll began before there was a message.
+    if row.latency_us is not None and row.event not in (events.DELIVERED, events.VIEWED):
         end += 1000 * max(0, row.latency_us)
     span: dict[str, object] = {
         "traceId": trace,
@@ -131,7 +118,7 @@ def _span(life: MessageTrace, step: TraceStep, trace: str, number: int) -> dict[
 
 
 def _operation(row: MessageRecord) -> _Operation:
-    if row.event == REFUSED:
+    if row.event == events.REFUSED:
         name = row.request_name or ""
         if name.startswith("SEND_"):
             return _SEND
@@ -180,9 +167,11 @@ def _attributes(
 
 def _type(row: MessageRecord) -> str | None:
     """Return the type of a sent message, as far as its send shows it."""
-    if row.event == PREPARED or row.transaction_id is not None:
+    if row.event == events.PREPARED or row.transaction_id is not None:
         return "transaction"
-    if row.event in (STORED, SENT) and (row.delay_level or row.deliver_time is not None):
+    if row.event in (events.STORED, events.SENT) and (
+        row.delay_level or row.deliver_time is not None
+    ):
         return "delay"
     return None
 
@@ -196,10 +185,10 @@ def _attribute(name: str, value: object) -> dict[str, object]:
 
 
 def _value(value: object) -> dict[str, object]:
-    if isinstance(value, bool):
+    if isinstance(value, bool):  # before int, of which it is a subclass
         return {"boolValue": value}
     if isinstance(value, int):
-        return {"intValue": str(value)}
+        return {"intValue": str(value)}  # JSON of protobuf: 64-bit integers are texts
     if isinstance(value, (list, tuple)):
         return {"arrayValue": {"values": [_value(item) for item in value]}}
     return {"stringValue": str(value)}

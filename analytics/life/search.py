@@ -1,9 +1,8 @@
 """Search rows of messages and exchanges in one pass, and collect those about matching messages.
 
 A row identifies its message by a unique key, a place in a commit log, or a place in a queue.
-Further identities of a message are learned from its rows, so returns and offset commits are
-matched, too. Rows before the first match are looked up among the latest rows. Memory is bounded by
-the limits below, and omissions are counted.
+Further identities are learned from its rows, so returns and offset commits are matched, too.
+Memory is bounded by the limits below, and omissions are counted.
 """
 
 from __future__ import annotations
@@ -62,15 +61,6 @@ class Found:
     """capture and packet of any request → fault that rmqtool injected into it"""
 
 
-@dataclass(slots=True)
-class Fetches:
-    """Fetches of a group from a topic."""
-
-    requests: int = 0
-    first_time: int | None = None
-    last_time: int | None = None
-
-
 class MessageSearch:
     """Search for the messages of a key, or of a filter of rows."""
 
@@ -80,8 +70,8 @@ class MessageSearch:
         """the messages, in the order of their first match"""
         self.messages_left_out = 0
         """rows about messages beyond the limit"""
-        self.fetches: dict[tuple[str, str], Fetches] = {}
-        """topic and group → its fetches; only if requests were captured"""
+        self.fetches: set[tuple[str, str]] = set()
+        """topics and groups that fetched from them; only if requests were captured"""
         self.senders_seen = 0
         """number of send requests, of any message"""
         self.relays = Relays()
@@ -93,6 +83,8 @@ class MessageSearch:
         """attempts to send, of any message"""
         self.forgotten = 0
         """rows no longer available when a message was matched"""
+        self.past: deque[MessageRecord] = deque(maxlen=LOOK_BACK)
+        """the latest rows of no known message: a later row may show that they are of one"""
         self._key = key
         self._test = test
         self._by_key: dict[str, list[Found]] = {}
@@ -100,7 +92,6 @@ class MessageSearch:
         self._by_place: dict[Place, Found] = {}
         self._by_queue: dict[tuple[str, int], list[tuple[Place, Found]]] = {}
         self._faults: dict[tuple[str, int | None], str] = {}
-        self._past: deque[MessageRecord] = deque(maxlen=LOOK_BACK)
         self._gone = 0
 
     def add(self, rows: Iterable[MessageRecord]) -> None:
@@ -109,8 +100,8 @@ class MessageSearch:
             if row.client_id is not None and len(self.client_ids) < MOST_CLIENTS:
                 self.client_ids.setdefault((row.conversation, row.client_address), row.client_id)
             if not self._add(row):
-                self._gone += len(self._past) == LOOK_BACK
-                self._past.append(row)
+                self._gone += len(self.past) == LOOK_BACK
+                self.past.append(row)
 
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         """Add rows of exchanges: sends and fetches show what a capture can contain."""
@@ -122,25 +113,17 @@ class MessageSearch:
             if name is None:
                 continue
             if name in LONG_POLLS and row.topic is not None and name != "NOTIFICATION":
-                self._note_fetch(row.topic, row.group or "", row.request_time)
+                if len(self.fetches) < MOST_FETCHERS:
+                    self.fetches.add((row.topic, row.group or ""))
             elif is_send(name):
                 self.senders_seen += 1
                 self.relays.add(row)
-
-    def _note_fetch(self, topic: str, group: str, time: int | None) -> None:
-        fetches = self.fetches.get((topic, group))
-        if fetches is None:
-            if len(self.fetches) >= MOST_FETCHERS:
-                return
-            fetches = self.fetches[topic, group] = Fetches(0, time)
-        fetches.requests += 1
-        fetches.last_time = time
 
     def _add(self, row: MessageRecord) -> bool:
         """Add a row; return whether it is about a matching message."""
         if row.covers == BEFORE:
             self._cover(row)
-            return False
+            return False  # kept for messages that are found later
         message = self._found_by(row)
         if message is None:
             if not self._is_wanted(row):
@@ -151,12 +134,13 @@ class MessageSearch:
             message = Found(faults=self._faults)
             self.messages.append(message)
         if self._take(message, row):
-            self._look_back()
+            self._look_back()  # earlier rows may have only the identity that is known now
         return True
 
     def _is_wanted(self, row: MessageRecord) -> bool:
         key = self._key
         if key is not None:
+            # ids are hexadecimal digits, which tools print in either case
             folded = key.upper()
             named = (
                 row.unique_key == key
@@ -171,11 +155,13 @@ class MessageSearch:
     def _found_by(self, row: MessageRecord) -> Found | None:
         same = self._by_key.get(row.unique_key, ()) if row.unique_key is not None else ()
         if same and row.original_topic is not None:
+            # one key may be sent to several topics, each of which is a message of its own
             topics = (None, row.original_topic)
             return next((found for found in same if found.topic in topics), None)
         if row.commit_log_offset is not None:
             for broker in _brokers(row):
                 found = self._by_record.get((broker, row.commit_log_offset))
+                # brokers that were set up anew begin with the same offsets again
                 if found is not None and (
                     None in (row.unique_key, found.unique_key) or row.unique_key == found.unique_key
                 ):
@@ -198,7 +184,7 @@ class MessageSearch:
         if row.unique_key is not None:
             message.unique_key = message.unique_key or row.unique_key
             same = self._by_key.setdefault(row.unique_key, [])
-            if all(other is not message for other in same):
+            if all(other is not message for other in same):  # `==` would compare all rows
                 same.append(message)
                 is_new = True
         if row.commit_log_offset is not None:
@@ -220,7 +206,7 @@ class MessageSearch:
         while again:
             again = False
             kept: deque[MessageRecord] = deque(maxlen=LOOK_BACK)
-            for row in self._past:
+            for row in self.past:
                 if row.covers == BEFORE:
                     self._cover(row)
                     kept.append(row)
@@ -230,7 +216,7 @@ class MessageSearch:
                     kept.append(row)
                 else:
                     again = self._take(message, row) or again
-            self._past = kept
+            self.past = kept
 
     def _cover(self, row: MessageRecord) -> None:
         """Record a commit that covers a message at its place in the queue."""
@@ -243,7 +229,7 @@ class MessageSearch:
             if place[0] not in brokers or place[3] >= row.queue_offset:
                 continue
             if (row.time or 0) < message.places[place]:
-                continue
+                continue  # it cannot cover what was not there yet
             key = (row.consumer_group, place)
             before = message.covered.get(key)
             if before is None or (row.time or 0) < (before.time or 0):

@@ -89,6 +89,7 @@ class StitchedSends:
             before = message.attempts[: attempt.number - 1]
             while before and before[-1].inferred:
                 failed = before.pop()
+                # rows of two captures may show the same attempt
                 if (id(message), failed.number) not in seen:
                     seen.add((id(message), failed.number))
                     yield _connect_row(row, failed)

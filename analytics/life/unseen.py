@@ -27,7 +27,7 @@ from dissectors.rows.message_record import (
 from dissectors.rows.outcome import is_send
 from dissectors.rows.relays import Relay
 
-from .search import Fetches, Found
+from .search import Found
 from .words import times_text
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class Surroundings(NamedTuple):
 
     relays: Collection[Relay]
     """relays proved by sends captured on both sides"""
-    fetches: Mapping[tuple[str, str], Fetches]
-    """topic and group → fetches"""
+    fetches: Collection[tuple[str, str]]
+    """topics and groups that fetched from them"""
     senders_seen: int
     """number of send requests"""
     client_ids: Mapping[tuple[int, str], str]
@@ -120,12 +120,13 @@ def stored_anyway(rows: Sequence[MessageRecord]) -> list[str]:
     known = {row.offset_msg_id for row in sends if row.event in (STORED, PREPARED)}
     on_disk = {row.offset_msg_id for row in copies_on_disk(rows)}
     delivered = [row for row in rows if row.event == DELIVERED]
-    if not known:
+    if not known:  # so any delivered or stored copy is of an unanswered attempt
         but = "no attempt got a response, but the message was stored"
         if on_disk:
             return [f"{but}: the broker's store has it {times_text(len(on_disk))}"]
         return [f"{but}: it was delivered"] if delivered else []
     also = f"{'the' if open_ == 1 else 'an'} unanswered attempt was stored, too"
+    # a redelivery has a place of its own without being another attempt's copy
     others = dict.fromkeys(
         _record(row)
         for row in delivered
@@ -242,7 +243,7 @@ class LastReturn(NamedTuple):
     def spent(self) -> bool:
         """Whether the broker moves the message to the DLQ instead of redelivering it."""
         level, most = self.row.delay_level, self.row.max_reconsume_times
-        if level is not None and level < 0:
+        if level is not None and level < 0:  # asks for the DLQ at once
             return True
         return self.redelivered is not None and most is not None and 0 <= most <= self.redelivered
 
@@ -262,5 +263,6 @@ def last_returns(rows: Iterable[MessageRecord]) -> Iterator[LastReturn]:
             continue
         if any(row.topic == f"{DLQ_PREFIX}{group}" for row in ordered):
             continue
+        # a delivery says how often it was redelivered before, which the return does not
         given = [row for row in mine if row.event == DELIVERED and row.reconsume_times is not None]
         yield LastReturn(group, last, given[-1].reconsume_times if given else None)

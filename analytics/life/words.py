@@ -12,25 +12,9 @@ from dissectors.broker_store.store_folder import IN_QUEUE
 from dissectors.grpc.names import OK
 from dissectors.quantities import counted, duration_text
 from dissectors.remoting.row_facts.names import fault_in
-from dissectors.rows.message_record import (
-    ACKNOWLEDGED,
-    BEFORE,
-    CHECKED,
-    COMMITTED,
-    DEAD,
-    DELIVERED,
-    ON_DISK,
-    PREPARED,
-    RECALLED,
-    REFUSED,
-    RETURNED,
-    ROLLED_BACK,
-    SENT,
-    STORED,
-    UNDECIDED,
-    VIEWED,
-    MessageRecord,
-)
+from dissectors.rows import conversation_record as tcp
+from dissectors.rows import message_record as events
+from dissectors.rows.message_record import BEFORE, MessageRecord
 
 from .lanes import CONNECT_FAILED, REPLICATED
 
@@ -63,6 +47,7 @@ def _place(row: MessageRecord) -> str:
     text = row.topic or "an unknown topic"
     if row.queue_id is not None:
         text += f", queue {row.queue_id}"
+    # an offset commit is about the queue up to an offset, which its sentence names
     if row.queue_offset is not None and row.covers != BEFORE:
         text += f", offset {row.queue_offset}"
     return text
@@ -139,7 +124,7 @@ def _replicated(row: MessageRecord) -> str:
 
 
 def _connect_failed(row: MessageRecord) -> str:
-    how = "refused" if row.end == REFUSED else "not answered"
+    how = "refused" if row.end == tcp.REFUSED else "not answered"
     return f"connection {how}{_after(row)}; nothing sent"
 
 
@@ -149,28 +134,29 @@ def _on_disk(row: MessageRecord) -> str:
 
 
 def _ended(row: MessageRecord) -> str:
+    # rows of a store have no conversation
     if row.request_name is None and row.conversation < 0:
         return " (according to the broker's store)"
     return _response(row) if row.response_code else ""
 
 
 _WORDS: Final[dict[str, Callable[[MessageRecord], str]]] = {
-    SENT: _sent,
-    STORED: _stored,
-    REFUSED: _refused,
-    DELIVERED: _delivered,
-    VIEWED: lambda row: f"viewed with {row.request_name}: {_place(row)}",
-    ACKNOWLEDGED: _acknowledged,
-    RETURNED: _returned,
-    DEAD: _dead,
-    PREPARED: _prepared,
-    ON_DISK: _on_disk,
-    COMMITTED: lambda row: f"transaction committed{_ended(row)}",
-    ROLLED_BACK: lambda row: f"transaction rolled back{_ended(row)}",
-    UNDECIDED: lambda _: "transaction left open: unknown",
-    CHECKED: lambda _: "the broker asks how the transaction ended",
+    events.SENT: _sent,
+    events.STORED: _stored,
+    events.REFUSED: _refused,
+    events.DELIVERED: _delivered,
+    events.VIEWED: lambda row: f"viewed with {row.request_name}: {_place(row)}",
+    events.ACKNOWLEDGED: _acknowledged,
+    events.RETURNED: _returned,
+    events.DEAD: _dead,
+    events.PREPARED: _prepared,
+    events.ON_DISK: _on_disk,
+    events.COMMITTED: lambda row: f"transaction committed{_ended(row)}",
+    events.ROLLED_BACK: lambda row: f"transaction rolled back{_ended(row)}",
+    events.UNDECIDED: lambda _: "transaction left open: unknown",
+    events.CHECKED: lambda _: "the broker asks how the transaction ended",
     REPLICATED: _replicated,
     CONNECT_FAILED: _connect_failed,
-    RECALLED: lambda row: f"recalled before it was due{_response(row)}",
+    events.RECALLED: lambda row: f"recalled before it was due{_response(row)}",
 }
 """event → its text"""

@@ -1,9 +1,8 @@
 """Charts of the HTML page as SVG text.
 
-Rules: a chart consists of numbers and of texts escaped by `tag` and `escaped`; it has no script, no
-style, and no address, only classes that the page colors, so it works on light and dark screens and
-on paper. Marks have titles for pointers and screen readers. A missing number is a gap in a line,
-never a zero.
+A chart consists of numbers and of texts escaped by `tag` and `escaped`. It has no script and no
+style, only classes that the page colors, so it works on light and dark screens and on paper. A
+missing number is a gap in a line, never a zero.
 """
 
 from __future__ import annotations
@@ -115,12 +114,12 @@ class TimeAxis:
     def marks(self, top: float, bottom: float) -> list[str]:
         """Return the grid and its time labels."""
         span = max(1, self.last - self.first)
-        fit = max(2, int((WIDTH - RIGHT - self.left) / 125))
+        fit = max(2, int((WIDTH - RIGHT - self.left) / 125))  # labels of 125 px do not touch
         step = next((step for step in _STEPS_US if span / step <= fit), span)
         parts = []
         for at in range(-(-self.first // step) * step, self.last + 1, step):
             x = self.x(at)
-            anchor = "end" if x > WIDTH - 3 * RIGHT else "middle"
+            anchor = "end" if x > WIDTH - 3 * RIGHT else "middle"  # inside the chart
             parts.append(tag("line", kind="grid", x1=x, y1=float(top), x2=x, y2=float(bottom)))
             parts.append(_text(x, bottom + 15, self.label(at, step), anchor=anchor))
         day = (EPOCH + timedelta(microseconds=self.first)).strftime("%Y-%m-%d UTC")
@@ -171,7 +170,7 @@ class Axis:
             step = max(least, _step(max(values, default=1.0)))
             high = step * max(1, math.ceil(max(values, default=1.0) / step))
             return cls(0.0, high, top, bottom, log, least=least)
-        known = [max(1.0, value) for value in values] or [1.0, 10.0]
+        known = [max(1.0, value) for value in values] or [1.0, 10.0]  # 0 has no logarithm
         low = 10 ** math.floor(math.log10(min(known)))
         high = 10 ** math.ceil(math.log10(max(known)))
         return cls(low, max(high, low * 10), top, bottom, log, any(v < low for v in values))
@@ -235,6 +234,7 @@ def points_of(rows: Iterable[Row], x: str, y: str, width: str = "") -> list[Poin
     known = [(at, row) for row in rows if (at := micros_of(row.get(x))) is not None]
     for at, row in sorted(known, key=lambda item: item[0]):
         length = number_of(row.get(width)) if width else None
+        # windows without rows are not in the table
         if points and length is not None and at - points[-1][0] > 1.5 * length:
             points.append((at, None))
         points.append((at, number_of(row.get(y))))
@@ -282,7 +282,7 @@ def _lines(
         _line(line, kind, name, times, axis, show)
         for line, (kind, name) in zip(alike, named, strict=True)
     ]
-    return drawn[::-1], named
+    return drawn[::-1], named  # SVG draws what comes last on top
 
 
 def _line(
@@ -397,14 +397,13 @@ def _shaded(incident: ShadedIncident, y: float, times: TimeAxis, bottom: float) 
     width = max(3.0, times.x(incident.last) - x)
     room_right = WIDTH - RIGHT - x
     right = room_right > 360 or room_right > x + width - LEFT
+    # a character is about 6.4 px wide
     room = int((room_right if right else x + width - LEFT) / 6.4)
     what = incident.title.partition(": ")[0]  # the card and the tooltip have the rest
     most = max(12, room)
-    label = _text(
-        *(x + 4 if right else x + width - 4, y + 14),
-        *(what if len(what) <= most else f"{what[: most - 1]}…", "name"),
-        "start" if right else "end",
-    )
+    shown = what if len(what) <= most else f"{what[: most - 1]}…"
+    at, anchor = (x + 4, "start") if right else (x + width - 4, "end")
+    label = _text(at, y + 14, shown, "name", anchor)
     bar = _rect(f"shade {incident.severity}", x, y, width, bottom - y, incident.title)
     return tag("a", bar + label, href=f"#incident-{incident.number}")
 
@@ -434,6 +433,7 @@ def heat_chart(
         out.append(_text(LEFT - 8, place[level] + step - 2, show_y(level), anchor="end"))
     for at, y, value in cells:
         x = times.x(at)
+        # by logarithm: a few slow exchanges beside thousands of fast ones are visible
         heat = 1 + int(8 * math.log1p(value) / math.log1p(high))
         said = f"{show_value(round(value))} from {show_y(y)} at {times.label(at, 1000)}"
         wide = max(1.5, times.x(at + width_us) - x - 0.6)
@@ -546,6 +546,7 @@ def flows_chart(title: str, stages: Sequence[Sequence[FlowBand]], show: Show) ->
                 out_.append(_text(x, y - 4, label, "name", "middle"))
             y += wide + gap
         tops.append(top)
+    # by start: a producer, and in the second stage a topic, has one color
     colours = dict(zip(columns[0] | columns[-2], cycle(SERIES)))
     bands = []
     for place, stage in enumerate(stages):
@@ -599,7 +600,7 @@ def timeline_chart(
             continue
         name = " · ".join(str(row.get(column)) for column in names if row.get(column) is not None)
         if name not in bars and len(bars) == MOST_STRETCHES:
-            continue
+            continue  # later stretches of the shown rows still count
         bars.setdefault(name, []).append((start, end, show_colour(row.get(parts["colour"])), row))
     if not bars:
         return ""

@@ -55,8 +55,10 @@ class Proofs:
         numbers = {number for name in _PACKETS if isinstance(number := row.get(name), int)}
         if numbers:
             shown = self.of_packets(sorted(numbers), row.get("capture"))
+            # the packet of a finding may be of no exchange
             return shown._replace(browse=self.browse("")) if "kind" in row else shown
         if not _NO_EXCHANGE.isdisjoint(row) or row.get("exchanges") == 0:
+            # a filter of exchanges would show nothing
             return RowEvidence("show", "", self.browse(""))
         tests = [self._test(name, text) for name in _NAMES if (text := _name_in(row, name))]
         if isinstance(start := row.get("window_start"), datetime):

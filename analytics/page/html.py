@@ -1,9 +1,7 @@
 """One self-contained HTML page from report tables: tiles, charts, incidents, tables.
 
-Rules: the page loads nothing (no network, no other file): style and script are inline, and a
-content security policy allows only these two by their hashes, so content of a capture can neither
-load nor run anything, even if an escape were forgotten. Every text goes through `charts.escaped`.
-The caller formats numbers (`show`), so terminal and page agree.
+The page loads nothing: no network, no other file. Every text goes through `charts.escaped`. The
+caller formats numbers (`show`), so terminal and page agree.
 """
 
 from __future__ import annotations
@@ -88,6 +86,8 @@ def page_around(
 ) -> str:
     """Return the page frame for `main`; `links`, `main`, and `top` are HTML, escaped already."""
     style, script = _asset("page.css"), _asset("page.js")
+    # Only these two may run, by their hashes: what a capture contains could neither load nor run
+    # anything even if an escape were forgotten.
     policy = (
         f"default-src 'none'; style-src '{_hash_of(style)}'; script-src '{_hash_of(script)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -141,6 +141,7 @@ class _Section:
             parts.append(_list("", self.result.notes, "remarks"))  # the cards have the same content
         for chart in charts:
             if picture := self._chart(chart, tables[chart.table]):
+                # a single flow says no more than the row of its table
                 aside = chart.kind == "flows" and tables[chart.table].data.num_rows == 1
                 (more if aside else parts).append(picture)
         for table in tables.values():

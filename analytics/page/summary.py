@@ -49,7 +49,7 @@ def summary_of(results: Sequence[ReportResult], show: Callable[[TableColumn], Sh
         for tile in _tiles(tables, show_us, show_count)
     )
     windows = [
-        {**row, "unanswered": _number(row, "no_response") + _number(row, "unknown")}
+        {**row, "unanswered": sum_of([row], "no_response") + sum_of([row], "unknown")}
         for row in tables.get(OVER_TIME, ())
         if row["broker"] is None
     ]
@@ -75,16 +75,12 @@ def incidents_in(problems: Sequence[Row]) -> list[ShadedIncident]:
         )
         for row in causes.values()
     ]
+    # the chart shades only the first ones
     return sorted(incidents, key=lambda item: (_SEVERITIES.index(item.severity), item.first))
 
 
 def _severity(row: Row) -> str:
     return str(row["severity"]) if row["severity"] in _SEVERITIES else "info"
-
-
-def _number(row: Row, name: str) -> int:
-    value = row.get(name)
-    return value if isinstance(value, int) else 0
 
 
 def _tiles(tables: Mapping[str, Sequence[Row]], show_us: Show, show: Show) -> Iterator[_Tile]:

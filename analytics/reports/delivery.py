@@ -65,7 +65,7 @@ def report_notes(rows: Rows) -> list[str]:
                 f"{label}: commits passed {counted(skipped, 'subscribed message')} without a"
                 " captured delivery. A connection outside the capture may have received them."
             )
-        elif unsure:
+        elif unsure:  # one note per group: the more certain loss
             notes.append(
                 f"{label}: commits passed {counted(unsure, 'message')} without a captured"
                 " delivery; unknown whether its filter accepts them."

@@ -24,8 +24,8 @@ from ..sql.expressions import text
 from ..sql.relation import Relation
 from .diagnosis_folding import FOLDING
 from .diagnosis_tables import LIMITS, PROBLEMS, rows_of
-from .folding import SHARE
-from .keyed_folds import folded, here, known_of
+from .folding import SHARE, here
+from .keyed_folds import folded, known_of
 
 _TABLES: Final = (PROBLEMS, LIMITS)
 
@@ -46,6 +46,7 @@ def _in_one_pass(report_input: ReportInput) -> Engine:
     if report_input.asked is not None:
         engine.want(report_input.asked)
     batches = report_input.kept.engine.batches
+    # input by input, because conversations are numbered within one
     for source in _sources(report_input):
         engine.begin_input(source)
         same = f"{SOURCE} = {text(source)}"

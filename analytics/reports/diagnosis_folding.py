@@ -1,9 +1,7 @@
 """The diagnosis as a keyed fold: each row goes to its keys, and each key has a state per rule.
 
-Rules: exchanges travel in blocks of columns, once for all rules that use the same key: most of
-their values are equal, and separate rows per rule take four times the bytes and three times the
-CPU. Attempts of messages are stitched per host, from the sends selected by the query of the retry
-report, so few rows are sent.
+Exchanges travel in blocks of columns, once for all rules that use the same key. Attempts of
+messages are stitched per host, from the sends that the query of the retry report selects.
 """
 
 from __future__ import annotations
@@ -52,6 +50,8 @@ _BLOCK_BYTES: Final = 1 << 16
 """most bytes per block of several exchanges: a Spark worker gets ten thousand items at once"""
 
 
+# Most values of a column are equal: a row for each exchange and rule would take four times the
+# bytes and three times the CPU.
 class _Block(msgspec.Struct, array_like=True, gc=False):
     """Exchanges for the states of some rules."""
 
@@ -105,7 +105,7 @@ def _exchange_items(rows: list[ExchangeRecord], known: Known) -> Iterator[Item]:
     for flow, several in flows.items():
         of_key: dict[str, list[str]] = {}
         for one, rule in takers.of(several[0]):
-            if one.of_flow:
+            if one.of_flow:  # the key is the same for all exchanges of the flow
                 key = one.key(several[0])
                 if key is not None:
                     of_key.setdefault(key, []).append(rule.id)
@@ -149,19 +149,21 @@ def _connection_items(rows: list[ConversationRecord], known: Known) -> Iterator[
 
 def _message_items(report_input: ReportInput, known: Known) -> Relation:
     """Return the messages that need analysis, for the rules that judge messages."""
+    kept = report_input.kept
     names = broker_names(report_input)
     produced = without_inner(report_input)
     failures = None
     if report_input.conversations is not None:
         failures = sends.connect_failures(report_input.conversations, names)
     flagged = flagged_keys(produced, names, failures, DEFAULT_TIMEOUT_US)
+    # a single send that was stored in time, or expects no response, concerns no rule
     quick = (
         f"(coalesce(if(`call`, response_code in {numbers(send_codes.STORED)},"
         f" response_code in {numbers(STORED)})"
         f" and latency_us <= {long_us(DEFAULT_TIMEOUT_US)}, false) or status = 'oneway')"
     )
     others = produced.where(f"unique_key is not null and not {quick}")
-    repeated = report_input.kept.repeated(flagged)
+    repeated = kept.noted(kept.engine.repeated(flagged))
     keys = repeated.union(others.select(f"{sends.KEY} as key")).distinct()
     chosen = report_input.exchanges.where(
         f"(request_code in {numbers(SENDS)} or {sends.CALL}) and unique_key is not null"
@@ -176,8 +178,10 @@ def _message_items(report_input: ReportInput, known: Known) -> Relation:
     placed = without_inner(report_input, chosen, of_calls=False).adding(hosts)
     names_of_ports = known.context.names_of_ports()
     hosted = _connections_of(report_input, placed)
-    return report_input.kept.by_groups(
-        placed, hosted, "host", lambda sent, hops: _stitched(sent, hops, names_of_ports), ITEM
+    return kept.noted(
+        kept.engine.by_groups(
+            placed, hosted, "host", lambda sent, hops: _stitched(sent, hops, names_of_ports), ITEM
+        )
     )
 
 

@@ -4,49 +4,43 @@ from __future__ import annotations
 
 from typing import Final
 
-from dissectors.rows.tables import encodable_value
 from dissectors.times import text_of_time
 
 from ..diagnosis.engine import Diagnosis, not_judged
 from ..diagnosis.problem import Problem
-from ..report import ReportTable, TableColumn
+from ..report import ReportTable, column_names, table_columns
 
-PROBLEM_COLUMNS: Final = (
-    TableColumn("incident", "int", "", "incident number; problems of one incident share a cause"),
-    TableColumn("place", "int", "", "position in the incident, cause first"),
-    TableColumn("severity", "string", "", "`error`, `warning` or `info`"),
-    TableColumn("title", "string", "", "the problem in one sentence"),
-    TableColumn("confidence", "string", "", "`certain`, `likely` or `possible`"),
-    TableColumn("reason", "string", "", "reason for less than full certainty"),
-    TableColumn("rule", "string", "", "rule ID"),
-    TableColumn("consequence_of", "string", "", "rule of the causing problem"),
-    TableColumn("count", "int", "", "number of occurrences"),
-    TableColumn("first_time", "time", "", "first occurrence"),
-    TableColumn("last_time", "time", "", "last occurrence"),
-    TableColumn("state", "string", "", "`ended` or `ongoing` at the end; empty: unknown"),
-    TableColumn("broker", "string", "", "affected broker"),
-    TableColumn("topic", "string", "", "topic"),
-    TableColumn("group", "string", "", "group"),
-    TableColumn("client", "string", "", "client ID, or address if unknown"),
-    TableColumn("server", "string", "", "address of the affected server"),
-    TableColumn("queue_id", "int", "", "queue"),
-    TableColumn("message", "string", "", "message id"),
-    TableColumn("evidence", "list", "", "evidence: time, capture, packet, and description"),
-    TableColumn("filter", "string", "", "Wireshark display filter for the evidence"),
-    TableColumn("details", "list", "", "additional details"),
-    TableColumn("explanation", "string", "", "explanation of the mechanism"),
-    TableColumn("advice", "string", "", "recommended action"),
-    TableColumn("references", "list", "", "public issues"),
-)
-LIMIT_COLUMNS: Final = (
-    TableColumn("place", "int", "", "order"),
-    TableColumn("limit", "string", "", "what the capture cannot show, or a limit reached"),
-)
 PROBLEMS: Final = ReportTable(
     "diagnosis_problems",
     "Problems",
     "One row per problem, grouped by incident (most severe first), cause first.",
-    PROBLEM_COLUMNS,
+    table_columns("""
+        incident int: incident number; problems of one incident share a cause
+        place int: position in the incident, cause first
+        severity string: `error`, `warning` or `info`
+        title string: the problem in one sentence
+        confidence string: `certain`, `likely` or `possible`
+        reason string: reason for less than full certainty
+        rule string: rule ID
+        consequence_of string: rule of the causing problem
+        count int: number of occurrences
+        first_time time: first occurrence
+        last_time time: last occurrence
+        state string: `ended` or `ongoing` at the end; empty: unknown
+        broker string: affected broker
+        topic string: topic
+        group string: group
+        client string: client ID, or address if unknown
+        server string: address of the affected server
+        queue_id int: queue
+        message string: message id
+        evidence list: evidence: time, capture, packet, and description
+        filter string: Wireshark display filter for the evidence
+        details list: additional details
+        explanation string: explanation of the mechanism
+        advice string: recommended action
+        references list: public issues
+    """),
     order=("incident", "place"),
     brief=("severity", "title", "rule", "count", "first_time", "confidence", "incident"),
     shown=30,
@@ -56,10 +50,16 @@ LIMITS: Final = ReportTable(
     "diagnosis_limits",
     "Limits of the diagnosis",
     "One row per gap in the capture, with the rules skipped because of it.",
-    LIMIT_COLUMNS,
+    table_columns("""
+        place int: order
+        limit string: what the capture cannot show, or a limit reached
+    """),
     order=("place",),
     shown=10,
     aside=True,
+)
+_PLAIN: Final = column_names(
+    "incident title reason rule consequence_of count filter details explanation advice references"
 )
 _SUBJECT: Final = ("broker", "topic", "group", "client", "server")
 
@@ -77,13 +77,7 @@ def rows_of(diagnosis: Diagnosis) -> dict[str, list[dict[str, object]]]:
 
 def _row_of(problem: Problem, place: int) -> dict[str, object]:
     subject = problem.subject
-    row: dict[str, object] = {
-        name: getattr(problem, name)
-        for name in (
-            *("incident", "title", "reason", "rule", "consequence_of", "count", "filter"),
-            *("details", "explanation", "advice", "references"),
-        )
-    }
+    row: dict[str, object] = {name: getattr(problem, name) for name in _PLAIN}
     row |= {"place": place, "severity": str(problem.severity)}
     row |= {"confidence": str(problem.confidence), "queue_id": subject.queue}
     row |= {name: getattr(subject, name) for name in _SUBJECT}
@@ -103,4 +97,4 @@ def _row_of(problem: Problem, place: int) -> dict[str, object]:
         )
         for evidence in problem.evidence
     ]
-    return {name: encodable_value(value) for name, value in row.items()}
+    return row

@@ -6,13 +6,15 @@ rows in any order, use no clock, and do no I/O; sums are bounded and mergeable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
+from dissectors.rows.tables import encodable_value
+
 from ..consuming.items import Item
 from ..consuming.known import Known
-from ..report import ReportInput, TableColumn
+from ..report import ReportInput, ReportTable, table_columns
 from ..schema import arrow_schema_of
 from ..sql.relation import Relation
 
@@ -26,12 +28,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 SHARE: Final = "known"
 """share name for reports with the same fold (`Report.shares`)"""
-ITEM: Final = (
-    TableColumn("key", "string", "", ""),
-    TableColumn("at", "int", "", ""),
-    TableColumn("then", "int", "", ""),
-    TableColumn("text", "string", "", ""),
-)
+ITEM: Final = table_columns("""
+    key string
+    at int
+    then int
+    text string
+""")
 """`Item` as columns"""
 
 
@@ -53,11 +55,31 @@ class Folding(Generic[T]):
     """further items with the columns `ITEM`, from rows of several tables"""
 
 
+def here(
+    report_input: ReportInput,
+    rows: Mapping[str, Sequence[Mapping[str, object]]],
+    tables: Iterable[ReportTable],
+) -> Mapping[str, Relation]:
+    """Return tables whose rows are in this process."""
+    return {
+        table.name: report_input.kept.here(
+            # Arrow takes no unpaired surrogates, which a peer may send in any name
+            [
+                {name: encodable_value(value) for name, value in row.items()}
+                for row in rows.get(table.name, ())
+            ],
+            table.columns,
+        )
+        for table in tables
+    }
+
+
 def arrow_items(items: Iterable[Item]) -> pyarrow.Table:
     """Return items as rows with the columns ITEM."""
     import pyarrow
 
     schema = arrow_schema_of(ITEM)
+    # without items, `zip` yields no columns
     columns = list(zip(*items, strict=True)) or [()] * len(schema)
     arrays = [
         pyarrow.array(column, field.type) for column, field in zip(columns, schema, strict=True)

@@ -1,7 +1,7 @@
 """Keyed folds in Spark tasks: each task streams the sorted items of its keys.
 
-Rules: memory does not depend on the number of keys. Partial sums are merged by tasks, first in
-groups, then by one task; the driver gets only the result. Sums travel as JSON.
+Memory does not depend on the number of keys. Partial sums travel as JSON; the driver gets only the
+result.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pyspark.sql import functions as F
 from ..consuming.items import Item
 from ..consuming.known import CONNECTIONS_KNOWN_BY, KNOWN_BY, Known
 from ..inputs.rows import connections_in, exchanges_in, findings_in, json_text_of, messages_in
-from ..report import ReportInput, ReportTable, TableColumn
+from ..report import ReportInput, ReportTable, TableColumn, table_columns
 from ..schema import TYPES, arrow_rows, schema_of
 from ..sql.expressions import text
 from ..sql.relation import Relation
-from .folding import ITEM, Folding, arrow_items
+from .folding import ITEM, Folding, arrow_items, here
 
 if TYPE_CHECKING:
     import pyarrow
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 Batches = Iterator["pyarrow.RecordBatch"]
 T = TypeVar("T")
 _TEXT: Final = (TableColumn("value", "string", "", ""),)
-_ROW: Final = (TableColumn("table", "string", "", ""), TableColumn("value", "string", "", ""))
+_ROW: Final = table_columns("""
+    table string
+    value string
+""")
 _PARTS: Final = 32
 """tasks of the first merge step, before one task merges their results"""
 
@@ -89,14 +92,11 @@ def folded_by_tasks(
     """Return the tables; runs a job."""
     engine = _engine(report_input)
     whole = report_input.kept.frame(engine.given(_rows(report_input, exchanges, folding, known)))
-    if whole.rows is not None:
+    if whole.rows is not None:  # few rows, which the driver has already
         values: dict[str, list[dict[str, object]]] = {}
         for row in whole.rows.to_pylist():
             values.setdefault(row["table"], []).append(msgspec.json.decode(row["value"]))
-        return {
-            table.name: report_input.kept.here(values.get(table.name, []), table.columns)
-            for table in tables
-        }
+        return here(report_input, values, tables)
     kept = engine.frame(whole)
     return {table.name: engine.given(_rows_of(kept, table)) for table in tables}
 
@@ -197,6 +197,7 @@ def _merged(
 
         return merged
 
+    # in two steps, so that no single task gets the sums of all others at once
     placed = parts.withColumn("part", F.spark_partition_id() % _PARTS)
     some = placed.groupBy("part").applyInArrow(merging(_as_text), schema_of(_TEXT))
     single = some.withColumn("part", F.lit(0)).groupBy("part")

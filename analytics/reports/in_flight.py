@@ -1,8 +1,7 @@
 """Requests in flight at servers: average and peak.
 
-Rules: a request is in flight from its packet to that of its response. Requests without a response
-are left out: it is unknown how long their client waited. Starts and ends are counted per time slice
-and accumulated: no task sees the requests of a broker in order.
+A request is in flight from its packet to that of its response. Starts and ends are counted per time
+slice and accumulated: no task sees the requests of a broker in order.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ def in_flight(kept: Kept, seen: Relation, names: Relation, length_us: int) -> Re
     `waited_us`, `first_us` and `last_us` are for `of_brokers`.
     """
     most = max(1, length_us // SLICES)
+    # the longest slice that divides the window: no slice is in two windows
     slice_us = next(length for length in range(most, 0, -1) if length_us % length == 0)
     levels = _levels(_slices(kept, seen, names, length_us, slice_us), slice_us)
     window_end = f"window_us + {length_us}L"
@@ -61,6 +61,7 @@ def in_flight(kept: Kept, seen: Relation, names: Relation, length_us: int) -> Re
 
 def _slices(kept: Kept, seen: Relation, names: Relation, length_us: int, slice_us: int) -> Relation:
     """Return the starts and ends in each slice, by broker and for all brokers."""
+    # without a response, it is unknown how long the client waited
     answered = seen.where("latency_us is not null and request_time is not null")
     begin, took = "unix_micros(request_time)", f"greatest(least(latency_us, {_LONGEST_US}L), 0L)"
     ends = (
@@ -69,13 +70,9 @@ def _slices(kept: Kept, seen: Relation, names: Relation, length_us: int, slice_u
     )
     moves = answered.select("server_address", "long_poll", ends)
     placed = moves.select(
-        *(
-            "server_address",
-            "long_poll",
-            "one.at as moment",
-            "one.step as step",
-            "one.took as took",
-        ),
+        "server_address",
+        "long_poll",
+        *("one.at as moment", "one.step as step", "one.took as took"),
         f"one.at - pmod(one.at, {slice_us}L) as slice_us",
     )
     counted = placed.grouped(

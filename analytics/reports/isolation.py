@@ -1,8 +1,7 @@
 """Isolation windows of producers: brokers, times, causes, and violations.
 
-Rules: the fault strategy of the client's generation is replayed over the captured attempts, by the
-same code as our own producer's (`replay.fault`). Windows assume that the strategy is on; `strategy`
-is what the client's behavior shows, and `unknown` without evidence.
+The fault strategy of the client's generation is replayed over the captured attempts, by the code of
+our own producer (`replay.fault`). Windows assume that the strategy is on.
 
 RocketMQ: MQFaultStrategy, LatencyFaultToleranceImpl.
 """
@@ -32,7 +31,17 @@ from ..isolation.isolation_table import (
     Assumed,
     isolation_rows,
 )
-from ..report import Chart, Report, ReportInput, ReportOptions, ReportTable, Rows, TableColumn
+from ..report import (
+    Chart,
+    Report,
+    ReportInput,
+    ReportOptions,
+    ReportTable,
+    Rows,
+    TableColumn,
+    column_names,
+    table_columns,
+)
 from ..sends.broker_names import BROKER_NAMES, with_names
 from ..sends.hops import RELAYS
 from ..sends.sends import connect_failures
@@ -53,19 +62,9 @@ PRODUCERS = ReportTable(
     ),
     PRODUCER_COLUMNS,
     order=("-not_followed", "-windows", "-attempts", *WHO, "version_name"),
-    brief=(
-        "client",
-        "group",
-        "version_name",
-        "generation",
-        "strategy",
-        "reason",
-        "windows",
-        "isolated_us",
-        "to_isolated",
-        "not_followed",
-        "connects_failed",
-        "process",
+    brief=column_names(
+        "client group version_name generation strategy reason windows isolated_us to_isolated"
+        " not_followed connects_failed process"
     ),
 )
 WINDOWS = ReportTable(
@@ -77,20 +76,9 @@ WINDOWS = ReportTable(
     ),
     WINDOW_COLUMNS,
     order=("start", *WHO, "broker"),
-    brief=(
-        "start",
-        "client",
-        "group",
-        "broker",
-        "length_us",
-        "cause",
-        "strategy",
-        "events",
-        "ended_by",
-        "to_isolated",
-        "open",
-        "request_packet",
-        "capture",
+    brief=column_names(
+        "start client group broker length_us cause strategy events ended_by to_isolated open"
+        " request_packet capture"
     ),
 )
 SENDS = ReportTable(
@@ -99,17 +87,7 @@ SENDS = ReportTable(
     "One row per attempt to send to an isolated broker, by time; the first 1,000 per producer.",
     SEND_COLUMNS,
     order=("time", *WHO, "unique_key", "attempt"),
-    brief=(
-        "time",
-        "client",
-        "broker",
-        "strategy",
-        "why",
-        "outcome",
-        "topic",
-        "request_packet",
-        "capture",
-    ),
+    brief=column_names("time client broker strategy why outcome topic request_packet capture"),
     shown=10,
 )
 BROKERS = ReportTable(
@@ -118,19 +96,9 @@ BROKERS = ReportTable(
     "One row per producer and broker, longest isolated first.",
     BROKER_COLUMNS,
     order=("-isolated_us", "-attempts", *WHO, "broker"),
-    brief=(
-        "client",
-        "group",
-        "broker",
-        "attempts",
-        "attempts_share",
-        "failures",
-        "strategy",
-        "isolated_share",
-        "windows",
-        "to_isolated",
-        "abandoned",
-        "absent_us",
+    brief=column_names(
+        "client group broker attempts attempts_share failures strategy isolated_share windows"
+        " to_isolated abandoned absent_us"
     ),
 )
 SETTINGS = ReportTable(
@@ -149,47 +117,37 @@ TOPIC_SKEW = ReportTable(
     "skew_topics",
     "Queue balance by topic",
     "One row per topic, most uneven first. Queues that were never used are unknown.",
-    (
-        TableColumn("topic", "string", "", "topic"),
-        TableColumn("brokers", "int", "", "brokers that it was sent to"),
-        TableColumn("queues", "int", "", "queues with attempts"),
-        TableColumn("attempts", "int", "", "attempts"),
-        TableColumn("least", "int", "", "attempts to send to the least used queue"),
-        TableColumn("most", "int", "", "attempts to send to the most used queue"),
-        TableColumn("chi_square", "float", "", "chi-square distance from an even distribution"),
-        TableColumn(
-            "deviations",
-            "float",
-            "",
-            ("chi-square in standard deviations; above 3.1 is significant"),
-        ),
-        TableColumn(
-            "uneven",
-            "bool",
-            "",
-            (
-                "whether the distribution is significantly uneven (keys and selectors also cause "
-                "this); empty below 50 attempts per queue"
-            ),
-        ),
-    ),
+    table_columns("""
+        topic string: topic
+        brokers int: brokers that it was sent to
+        queues int: queues with attempts
+        attempts int: attempts
+        least int: attempts to send to the least used queue
+        most int: attempts to send to the most used queue
+        chi_square float: chi-square distance from an even distribution
+        deviations float: chi-square in standard deviations; above 3.1 is significant
+        uneven bool: whether the distribution is significantly uneven (keys and selectors also cause
+          this); empty below 50 attempts per queue
+    """),
     order=("-deviations", "topic"),
     aside=True,
 )
-_LOAD = (
-    TableColumn("attempts", "int", "", "attempts"),
-    TableColumn("share", "float", "share", "share of the topic's attempts"),
-    TableColumn("evenly", "float", "share", "share in an even distribution over the queues"),
-    TableColumn("load", "float", "", "share / evenly; 1 is balanced"),
-)
+_LOAD = table_columns("""
+    attempts int: attempts
+    share float share: share of the topic's attempts
+    evenly float share: share in an even distribution over the queues
+    load float: share / evenly; 1 is balanced
+""")
 BROKER_SKEW = ReportTable(
     "skew_brokers",
     "Topic balance by broker",
     "One row per topic and broker of topics on several brokers, largest excess first.",
     (
-        TableColumn("topic", "string", "", "topic"),
-        TableColumn("broker", "string", "", "broker"),
-        TableColumn("queues", "int", "", "queues with attempts"),
+        *table_columns("""
+            topic string: topic
+            broker string: broker
+            queues int: queues with attempts
+        """),
         *_LOAD,
         TableColumn("excess", "float", "", "attempts beyond an even distribution"),
     ),
@@ -201,9 +159,11 @@ QUEUE_SKEW = ReportTable(
     "Hottest queues",
     "One row per queue, most attempts first.",
     (
-        TableColumn("topic", "string", "", "topic"),
-        TableColumn("broker", "string", "", "broker"),
-        TableColumn("queue_id", "int", "", "queue"),
+        *table_columns("""
+            topic string: topic
+            broker string: broker
+            queue_id int: queue
+        """),
         *_LOAD,
     ),
     order=("-attempts", "topic", "broker", "queue_id"),
@@ -231,6 +191,7 @@ def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Rel
         options.fault_strategy,
     )
     rows = _rows(report_input, stitch, limits.timeout_us, isolation_rows(assumed))
+    # one pass yields the rows of five tables, each of which has only some of the columns
     names = {kind: [one.name for one in some] for kind, some in COLUMNS_OF.items()}
     parts = report_input.kept.parts(rows, KIND.name, names)
     queues = report_input.kept.frame(_queues(stitch))
@@ -251,8 +212,9 @@ def _rows(
     """Return the rows of the tables in `_KINDS`."""
     sent = events(stitch, timeout_us)
     seen = _with_connects(report_input, sent, stitch).adding({"producer": NUMBER})
-    rows = report_input.kept.folded(seen, "producer", fold, FOLDED_COLUMNS)
-    return report_input.kept.frame(with_unique_keys(rows, stitch))
+    kept = report_input.kept
+    rows = kept.noted(kept.engine.folded(seen, "producer", fold, FOLDED_COLUMNS))
+    return kept.frame(with_unique_keys(rows, stitch))
 
 
 def _with_connects(report_input: ReportInput, events: Relation, stitch: Stitched) -> Relation:
@@ -260,7 +222,7 @@ def _with_connects(report_input: ReportInput, events: Relation, stitch: Stitched
     failed = failed_connects(report_input)
     if failed is None or report_input.conversations is None:
         return events.adding({"gone": "cast(null as string)"})
-    if report_input.kept.is_empty(failed):
+    if report_input.kept.is_empty(failed):  # known, and none
         return events.adding({"gone": "''"})
     failures = connect_failures(report_input.conversations, stitch.names, known=False)
     outages = gone_by_time(report_input.kept, failures, stitch.attempts)

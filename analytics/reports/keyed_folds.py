@@ -1,7 +1,7 @@
 """Run keyed folds (`folding`) over an input, locally or in Spark tasks.
 
-Rules: the facts that a fold needs from the whole input (`Known`) are small and computed first, by
-the only query that a report executes while it is built; reports share them.
+The facts that a fold needs from the whole input (`Known`) are small and computed first; reports
+share them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..inputs.rows import connections_in, exchanges_in, messages_in
 from ..report import ReportInput, ReportTable
 from ..sql.expressions import numbers
 from ..sql.relation import Relation
-from .folding import SHARE, Folding
+from .folding import SHARE, Folding, here
 
 T = TypeVar("T")
 
@@ -49,18 +49,6 @@ def folded(
         return folded_by_tasks(report_input, exchanges, folding, known, tables)
     items = sorted(_items(report_input, exchanges, folding, known))
     return here(report_input, folding.tables(folding.fold(items, known), known), tables)
-
-
-def here(
-    report_input: ReportInput,
-    rows: Mapping[str, list[dict[str, object]]],
-    tables: Iterable[ReportTable],
-) -> Mapping[str, Relation]:
-    """Return tables whose rows are in this process."""
-    return {
-        table.name: report_input.kept.here(rows.get(table.name, []), table.columns)
-        for table in tables
-    }
 
 
 def _items(

@@ -1,9 +1,8 @@
 """Latency of brokers and name servers: by client, over time, and the network's part.
 
-Rules: latency is measured at the capture, from the packet that completed the request to the one
-that completed the response. Long polls are never mixed with calls. The exchanges are counted twice,
-by operation, broker and client (`_counts_by`) and over time; most tables derive from these, all
-percentiles in one query. The network's part: `analytics.reports.latency_network`.
+Latency is measured at the capture, from the packet that completed the request to the one that
+completed the response. Long polls are never mixed with calls. The network's part:
+`latency_network`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from dissectors.times import text_of_time
 
 from .. import derived
 from ..cells import CellTable
-from ..report import Chart, Report, ReportInput, ReportOptions, Row, Rows
+from ..report import Report, ReportInput, ReportOptions, Row, Rows, sum_of
 from ..sends.broker_names import BROKER_NAMES, ROUTES, broker_names, with_names
 from ..sends.hops import RELAYS, relays
 from ..sends.suspects import SUSPECTS
@@ -43,6 +42,7 @@ from .latency_tables import (
     SLOWEST,
     TABLES,
     TOTAL,
+    over_time,
 )
 from .unreachable import OUTAGES, outages
 
@@ -100,6 +100,8 @@ def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Rel
     wanted = names_of_tables if options.tables is None else names_of_tables & options.tables
     seen = _seen(report_input)
     limit_us = None if options.slo is None else options.slo.latency_us
+    # The exchanges are counted twice: here by operation, broker, and client, and in `_windows` over
+    # time. Most tables derive from these counts.
     counts = _counts(report_input, seen, limit_us)
     cells = counts.cells
     names = broker_names(report_input, lambda: cells)
@@ -129,6 +131,7 @@ def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Rel
         chosen.append(_ALL_WINDOWS)
     if chosen:
         named = counts._replace(cells=with_names(cells, names))
+        # the percentiles of all tables in one query
         rows_of_tables = _tables(named, windows, whole_us, chosen)
         tables = report_input.kept.frame(rows_of_tables)
         for name in chosen:
@@ -183,8 +186,9 @@ def _operations(cells: Relation, by_operation: Relation) -> Relation:
 
 def _over_time(windows: Relation, loads: Relation) -> Relation:
     """Return the rows of windows with the requests in flight; broker is null for all brokers."""
+    # null is the broker of all brokers together, so the join must take null for equal
     calls = loads.where("not long_poll").select(
-        *("broker as _broker", "window_start as _start", "in_flight", "peak_in_flight")
+        "broker as _broker", "window_start as _start", "in_flight", "peak_in_flight"
     )
     met = "window_start = _start and broker is not distinct from _broker"
     return windows.join(calls, met, "left", small=True)
@@ -267,8 +271,11 @@ def _spans_of(report_input: ReportInput, cells: Relation) -> tuple[int | None, i
     call = "filter (where not long_poll)"
     whole, calls = (
         span_of(
-            *(report_input.kept.engine, cells, (f"min(first){only}", f"max(last){only}")),
-            *(report_input.exchanges, derived.HAPPENED),
+            report_input.kept.engine,
+            cells,
+            (f"min(first){only}", f"max(last){only}"),
+            report_input.exchanges,
+            derived.HAPPENED,
         )
         for only in ("", f" {call}")
     )
@@ -280,6 +287,7 @@ def _least_of_slowest(report_input: ReportInput, counts: _Counts, count: int) ->
 
     Sorting all exchanges of a large input takes longer than a query of their cells.
     """
+    # from the highest bucket down, until enough calls are in these buckets
     calls = counts.placed("answered", "long_poll").where("answered > 0 and not long_poll")
     by_bucket = calls.grouped(("bucket",), {"calls": "sum(values)"})
     rows = report_input.kept.rows(by_bucket.adding({"least": lowest_of("bucket")}))
@@ -302,7 +310,9 @@ def _windows(
     """
     kept, keys = report_input.kept, (*_WINDOW_KEYS, "outcome")
     both = kept.cells_over_time(
-        *(CELLS_OVER_TIME, seen.where("not long_poll"), length_us),
+        CELLS_OVER_TIME,
+        seen.where("not long_poll"),
+        length_us,
         lambda windowed: _cells(windowed, CELLS_OVER_TIME.keys, limit_us),
     ).adding({"id": number_of(keys)})
     merged = _VALUES if limit_us is None else {**_VALUES, "within": "sum"}
@@ -381,6 +391,7 @@ def _tables(
 
 def _key_of(name: str, keys: Sequence[str]) -> str:
     """Return, as SQL, the grouping key of a table; keys of other tables are null."""
+    # `explode` takes an array, whose structs must all have the same fields and types
     values = (f"`{key}`" if key in _GROUPED[name] else "null" for key in keys)
     typed = (
         f"'{key}', cast({value} as {_KEY_TYPES[key]})"
@@ -395,6 +406,7 @@ def _histogram(report_input: ReportInput, counts: _Counts, seen: Relation) -> Re
     whole = counts.cells.grouped(keys, {"_all": "sum(values)"})
     buckets = _coarse(counts.placed(*keys), keys).join(whole, keys, small=True)
     buckets = report_input.kept.frame(buckets)
+    # the packets are not in the counts: the exchanges are read again, joined with few rows
     wanted = buckets.select("operation as _operation", "from_us", "below_us", "time as _time")
     within = f"(latency_us < below_us or from_us >= {2**62}L)"
     of_bucket = f"operation = _operation and greatest(latency_us, 0L) >= from_us and {within}"
@@ -436,8 +448,7 @@ def report_notes(rows: Rows) -> list[str]:
             f" ({RELAYED.title.lower()})."
         )
     operations = rows.get(OPERATIONS.name, ())
-    unknown = sum(_int(row, "unknown") for row in operations)
-    if unknown:
+    if unknown := sum_of(operations, "unknown"):
         notes.append(
             f"{counted(unknown, 'request has', 'requests have')} no captured response, which may"
             " still have been sent. Percentages exclude them."
@@ -448,7 +459,11 @@ def report_notes(rows: Rows) -> list[str]:
 def _about_strays(rows: Sequence[Row]) -> list[str]:
     """Return notes about exchanges that are far away in time from all others."""
     windows = [
-        (round(start.timestamp()) * 1_000_000, _int(row, "window_us"), _int(row, "exchanges"))
+        (
+            round(start.timestamp()) * 1_000_000,
+            sum_of([row], "window_us"),
+            sum_of([row], "exchanges"),
+        )
         for row in rows
         if row["broker"] is None and isinstance(start := row["window_start"], datetime)
     ]
@@ -463,11 +478,6 @@ def _about_strays(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _int(row: Mapping[str, object], name: str) -> int:
-    value = row.get(name)
-    return value if isinstance(value, int) else 0
-
-
 REPORT = Report(
     name="latency",
     title="Latency",
@@ -477,53 +487,25 @@ REPORT = Report(
     tables=TABLES,
     build=build,
     charts=(
-        Chart(
-            "lines",
-            "p99 latency by broker",
-            OVER_TIME.name,
-            {
-                "x": "window_start",
-                "y": "p99_us",
-                "axis": "p99 latency",
-                "by": "broker",
-                "width": "window_us",
-            },
+        over_time(
+            "lines", "p99 latency by broker", OVER_TIME, y="p99_us", axis="p99 latency", by="broker"
         ),
-        Chart(
+        over_time(
             "lines",
             "Peak of requests in flight by broker",
-            OVER_TIME.name,
-            {
-                "x": "window_start",
-                "y": "peak_in_flight",
-                "axis": "requests in flight",
-                "by": "broker",
-                "width": "window_us",
-            },
+            OVER_TIME,
+            y="peak_in_flight",
+            axis="requests in flight",
+            by="broker",
         ),
-        Chart(
+        over_time(
             "lines",
             "Burn rate of the latency objective",
-            SLO_OVER_TIME.name,
-            {
-                "x": "window_start",
-                "y": "burn_rate",
-                "axis": "burn rate (1: the budget just lasts)",
-                "width": "window_us",
-            },
+            SLO_OVER_TIME,
+            y="burn_rate",
+            axis="burn rate (1: the budget just lasts)",
         ),
-        Chart(
-            "heat",
-            "Latency heatmap",
-            HEAT.name,
-            {
-                "x": "window_start",
-                "y": "from_us",
-                "axis": "latency",
-                "value": "exchanges",
-                "width": "window_us",
-            },
-        ),
+        over_time("heat", "Latency heatmap", HEAT, y="from_us", axis="latency", value="exchanges"),
     ),
     notes=report_notes,
     shares=(BROKER_NAMES, UNAVAILABLE, RELAYS, SUSPECTS),
@@ -534,8 +516,7 @@ REPORT = Report(
         latency_network.SLOWEST_CELLS,
         ROUTES,
     ),
-    additive=frozenset(
-        table.name
-        for table in (TOTAL, OPERATIONS, BROKERS, GROUPS, OVER_TIME, HISTOGRAM, HEAT, SLOWEST)
-    ),
+    # the others need rows: of connections, of both sides of a relay, or for each objective
+    additive=frozenset(table.name for table in TABLES)
+    - {table.name for table in (SLO, SLO_OVER_TIME, OUTAGES, RELAYED, NETWORK)},
 )

@@ -1,14 +1,14 @@
 """The network's part of latencies: for the slowest exchanges, and by client and server.
 
-Rules: the network's part is the round trip between the capture point and the responding end,
-measured by the connection's handshake; without a handshake it is unknown.
+It is the round trip between the capture point and the responding end, measured by the connection's
+handshake; without a handshake it is unknown.
 """
 
 from __future__ import annotations
 
 from .. import derived
 from ..cells import CellTable
-from ..report import ReportInput
+from ..report import ReportInput, column_names
 from ..schema import SOURCE
 from ..sends.broker_names import with_names
 from ..sql.expressions import ratio_of, texts, total_of
@@ -17,8 +17,11 @@ from ..sql.relation import Relation
 SLOWEST_CELLS = CellTable(
     "slowest",
     order=(
-        *("latency_us desc", "request_time", "capture", "request_packet", "response_packet"),
-        *("unique_key", "request_name", "topic", "`group`"),
+        "latency_us desc",
+        *column_names(
+            "request_time capture request_packet response_packet unique_key request_name topic"
+        ),
+        "`group`",
     ),
 )
 _PROTOCOLS = ("ROCKETMQ", "unknown", "no payload", "")
@@ -37,6 +40,7 @@ def slowest(
     `least_us` is a lower bound of their latencies, if known.
     """
 
+    # twice: before the join, so that it has few rows, and after other runs' cells were merged
     def slowest_of(calls: Relation) -> Relation:
         return calls.ordered(SLOWEST_CELLS.order, count)
 

@@ -1,9 +1,8 @@
 """Overview: operations, topics, clients, versions, and errors.
 
-Rules: remarks that differ only in numbers and ids are one error, with the first remark and its
-packet; lists of names are cut at `MOST_NAMES`, and a separate count is complete. Topics and clients
-come from one pass over the exchanges (`_cells`); the tables of operations, relays, and failed
-connects are those of other reports.
+Topics and clients come from one pass over the exchanges (`_cells`); the tables of operations,
+relays, and failed connects are those of other reports. Lists of names are cut at `MOST_NAMES`; a
+count beside them is complete.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from dissectors.rows.outcome import (
 
 from .. import derived
 from ..cells import CellTable
-from ..report import Chart, Report, ReportInput, ReportOptions, Row, Rows
+from ..report import Chart, Report, ReportInput, ReportOptions, Row, Rows, column_names, sum_of
 from ..sends.broker_names import BROKER_NAMES, ROUTES, broker_names, with_names
 from ..sends.hops import RELAYS, has_relays, inner_sends, relays, without_inner
 from ..sends.sends import HOST, MESSAGES, sends_and_calls_of
@@ -45,7 +44,7 @@ from ..sql.percentiles import power_below, with_bucket
 from ..sql.relation import Relation
 from ..sql.windows import span_of, window_of
 from . import latency, retries
-from .latency_tables import OPERATIONS, RELAYED
+from .latency_tables import OPERATIONS, RELAYED, over_time
 from .overview_tables import (
     CLIENTS,
     COUNTS,
@@ -62,9 +61,9 @@ from .version_bugs import known_bugs
 
 CELLS = CellTable(
     "overview",
-    (
-        *("operation", "request_code", "server_address", "broker_name", "topic", "group", "client"),
-        *("language", "version_name", "source", "conversation", "outcome"),
+    column_names(
+        "operation request_code server_address broker_name topic group client language"
+        " version_name source conversation outcome"
     ),
     {
         **dict.fromkeys(("exchanges", "bytes", "carried", "loaded", "body", "total_us"), "sum"),
@@ -127,6 +126,7 @@ def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Rel
     names = broker_names(report_input, lambda: cells)
     counted = report_input.kept.counted
     if counted is not None and report_input.kept.has_rows:
+        # written with the cells: from them, it could not be told
         counted.is_relayed = has_relays(report_input)
     made: dict[str, Callable[[], Relation]] = {
         ERRORS.name: lambda: _errors(
@@ -147,6 +147,7 @@ def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Rel
             options.window_us or window_of(_span_of(report_input, cells)),
         ),
     }
+    # both are made of the same counts of sends, which are kept once
     if not {TOPOLOGY.name, SIZES.name}.isdisjoint(options.tables or {TOPOLOGY.name}):
         sent = report_input.kept.cells(SENT_CELLS, lambda: _sent(report_input))
         made[SIZES.name] = lambda: _sizes(sent)
@@ -205,6 +206,8 @@ _GROUPS = (  # a heartbeat names several
 def _topics(cells: Relation, inner: Relation) -> Relation:
     """Return the topics; requests repeated by a relay or made by a proxy count once."""
 
+    # Behind a proxy, calls of gRPC clients and fetches of the proxy are the same messages: calls
+    # count only if no fetch was captured.
     def fetched(number: str) -> str:
         asked = f"sum(if({_FETCHES}, {number}, 0L))"
         return f"if(count_if({_FETCHES}) > 0, {asked}, sum(if({_RECEIVES}, {number}, 0L)))"
@@ -316,6 +319,7 @@ def _topology(sent: Relation, cells: Relation) -> Relation:
         *("client", "sends as requests"),
         f"if(outcome_class in {_GOOD}, messages, 0L) as messages",
     )
+    # as in `_topics`: calls of consumers only if no fetch was captured
     asked = cells.where(f"topic is not null and ({_FETCHES} or {_RECEIVES})").adding(
         {"_pulled": f"max({_FETCHES}) over (partition by topic)"}
     )
@@ -346,7 +350,9 @@ def _errors_over_time(
     kind = f"if(outcome in {texts((FAILED, NOT_DURABLE))}, coalesce(response_name, '?'), outcome)"
     bad = requests.where(f"outcome in {texts(wrong)}").adding({"error": kind})
     cells = report_input.kept.cells_over_time(
-        *(ERROR_CELLS_OVER_TIME, bad, length_us),
+        ERROR_CELLS_OVER_TIME,
+        bad,
+        length_us,
         lambda windowed: windowed.grouped(ERROR_CELLS_OVER_TIME.keys, {"exchanges": "count(*)"}),
     )
     return with_names(cells, names).grouped(
@@ -361,6 +367,7 @@ def _errors_over_time(
 
 def _alike(remark: str) -> str:
     """Return, as SQL, a remark with its variable parts replaced."""
+    # remarks that differ only in numbers and ids are one error, shown by the first of them
     for pattern, replacement in _DIFFERENCES:
         remark = f"regexp_replace({remark}, {text(pattern)}, '{replacement}')"
     return f"trim({remark})"
@@ -455,11 +462,11 @@ def report_notes(rows: Rows) -> list[str]:
     failed = [row for row in errors if row["class"] == FAILED]
     if failed:
         kinds = "one kind" if len(failed) == 1 else f"{len(failed)} kinds"
-        responses = counted(_count(failed), "response reports", "responses report")
+        responses = counted(sum_of(failed, "exchanges"), "response reports", "responses report")
         notes.insert(0, f"{responses} a failure, of {kinds}.")
     else:
         notes.append("No error responses.")
-    if weak := _count([row for row in errors if row["class"] == NOT_DURABLE]):
+    if weak := sum_of([row for row in errors if row["class"] == NOT_DURABLE], "exchanges"):
         notes.append(
             f"{counted(weak, 'send was', 'sends were')} stored, but not on disk or on a slave in"
             " time: these messages may be lost if the broker fails."
@@ -469,8 +476,8 @@ def report_notes(rows: Rows) -> list[str]:
 
 def _about_unanswered(unanswered: Sequence[Row]) -> list[str]:
     waited = [row for row in unanswered if not row["withdrawn"]]
-    never = _count([row for row in waited if row["proven"]])
-    unknown = _count([row for row in waited if not row["proven"]])
+    never = sum_of([row for row in waited if row["proven"]], "exchanges")
+    unknown = sum_of([row for row in waited if not row["proven"]], "exchanges")
     notes = []
     if never:
         ended = "its connection" if never == 1 else "their connections"
@@ -483,18 +490,24 @@ def _about_unanswered(unanswered: Sequence[Row]) -> list[str]:
     return notes
 
 
-def _count(rows: Sequence[Row]) -> int:
-    return sum(number for row in rows if isinstance(number := row.get("exchanges"), int))
-
-
+_TABLES = (
+    ERRORS,
+    UNANSWERED,
+    CONNECTS,
+    OPERATIONS,
+    TOPICS,
+    TOPOLOGY,
+    SIZES,
+    CLIENTS,
+    VERSIONS,
+    RELAYED,
+    ERRORS_OVER_TIME,
+)
 REPORT = Report(
     name="overview",
     title="Overview",
     question="Which requests did clients make, and what went wrong?",
-    tables=(
-        *(ERRORS, UNANSWERED, CONNECTS, OPERATIONS, TOPICS, TOPOLOGY, SIZES, CLIENTS, VERSIONS),
-        *(RELAYED, ERRORS_OVER_TIME),
-    ),
+    tables=_TABLES,
     build=build,
     charts=(
         Chart(
@@ -503,32 +516,28 @@ REPORT = Report(
             TOPOLOGY.name,
             {"role": "role", "topic": "topic", "party": "party", "value": "messages"},
         ),
-        Chart(
+        over_time(
             "lines",
             "Errors over time",
-            ERRORS_OVER_TIME.name,
-            {
-                "x": "window_start",
-                "y": "exchanges",
-                "axis": "exchanges per window",
-                "by": "error",
-                "each": "error",
-                "width": "window_us",
-            },
+            ERRORS_OVER_TIME,
+            y="exchanges",
+            axis="exchanges per window",
+            by="error",
+            each="error",
         ),
     ),
     notes=report_notes,
     shares=(BROKER_NAMES, UNAVAILABLE, RELAYS, SUSPECTS, STITCHED),
     cells=(
-        *(CELLS, ERROR_CELLS, ERROR_CELLS_OVER_TIME, UNANSWERED_CELLS, SENT_CELLS),
-        *(latency.CELLS, ROUTES),
+        CELLS,
+        ERROR_CELLS,
+        ERROR_CELLS_OVER_TIME,
+        UNANSWERED_CELLS,
+        SENT_CELLS,
+        latency.CELLS,
+        ROUTES,
     ),
-    additive=frozenset(
-        table.name
-        for table in (
-            *(ERRORS, UNANSWERED, OPERATIONS, TOPICS, TOPOLOGY, SIZES, CLIENTS, VERSIONS),
-            ERRORS_OVER_TIME,
-        )
-    ),
+    # failed connects and relays need rows
+    additive=frozenset(table.name for table in _TABLES) - {CONNECTS.name, RELAYED.name},
     unrelayed=frozenset(table.name for table in (TOPICS, TOPOLOGY, SIZES)),
 )

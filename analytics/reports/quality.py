@@ -11,7 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dissectors.quantities import counted
 
 from ..cells import CellTable
-from ..report import Report, ReportInput, ReportOptions, ReportTable, Row, Rows, TableColumn, sum_of
+from ..report import (
+    Report,
+    ReportInput,
+    ReportOptions,
+    ReportTable,
+    Row,
+    Rows,
+    sum_of,
+    table_columns,
+)
 from ..schema import SOURCE
 from ..sql.expressions import CONNECTION, place_of
 from ..sql.relation import Relation
@@ -20,54 +29,54 @@ EXCHANGES = ReportTable(
     "quality_exchanges",
     "Exchanges by input",
     "One row per input, with missing parts of its exchanges.",
-    (
-        TableColumn("source", "string", "", "input"),
-        TableColumn("exchanges", "int", "", "rows"),
-        TableColumn("unanswered", "int", "", "requests without a captured response"),
-        TableColumn("still_open", "int", "", "unanswered requests on connections still open"),
-        TableColumn("orphans", "int", "", "responses without a captured request"),
-        TableColumn("incomplete", "int", "", "exchanges with an incomplete body"),
-        TableColumn("missing_bytes", "int", "bytes", "missing body bytes"),
-        TableColumn("with_findings", "int", "", "exchanges with findings"),
-        TableColumn("first_time", "time", "", "first request or response"),
-        TableColumn("last_time", "time", "", "last event"),
-    ),
+    table_columns("""
+        source string: input
+        exchanges int: rows
+        unanswered int: requests without a captured response
+        still_open int: unanswered requests on connections still open
+        orphans int: responses without a captured request
+        incomplete int: exchanges with an incomplete body
+        missing_bytes int bytes: missing body bytes
+        with_findings int: exchanges with findings
+        first_time time: first request or response
+        last_time time: last event
+    """),
     order=("source",),
 )
 CONNECTIONS = ReportTable(
     "quality_connections",
     "Connections by capture",
     "One row per capture, with missing parts of its RocketMQ connections.",
-    (
-        TableColumn("capture", "string", "", "capture file of the start"),
-        TableColumn("connections", "int", "", "RocketMQ connections"),
-        TableColumn("no_handshake", "int", "", "connections without a handshake (started earlier)"),
-        TableColumn("one_direction", "int", "", "connections with only one direction captured"),
-        TableColumn("with_gaps", "int", "", "connections with missing bytes"),
-        TableColumn("gap_bytes", "int", "bytes", "bytes missing from the capture"),
-        TableColumn("gap_share", "float", "share", "share of all bytes"),
-        TableColumn("retransmitting", "int", "", "connections with retransmissions"),
-        TableColumn("retransmissions", "int", "", "retransmitted segments"),
-        TableColumn("still_open", "int", "", "connections open at the end of the capture"),
-        TableColumn("others", "int", "", "non-RocketMQ or empty connections"),
-    ),
+    table_columns("""
+        capture string: capture file of the start
+        connections int: RocketMQ connections
+        no_handshake int: connections without a handshake (started earlier)
+        one_direction int: connections with only one direction captured
+        with_gaps int: connections with missing bytes
+        gap_bytes int bytes: bytes missing from the capture
+        gap_share float share: share of all bytes
+        retransmitting int: connections with retransmissions
+        retransmissions int: retransmitted segments
+        still_open int: connections open at the end of the capture
+        others int: non-RocketMQ or empty connections
+    """),
     order=("capture",),
 )
 FINDINGS = ReportTable(
     "findings",
     "Findings",
     "One row per kind of finding, most severe and most frequent first.",
-    (
-        TableColumn("severity", "string", "", "error, warning, note or chat"),
-        TableColumn("kind", "string", "", "kind of finding"),
-        TableColumn("count", "int", "", "number of findings; a log may not list all frequent ones"),
-        TableColumn("connections", "int", "", "number of affected connections"),
-        TableColumn("detail", "string", "", "description of the first one"),
-        TableColumn("capture", "string", "", "capture file"),
-        TableColumn("packet", "int", "", "packet number"),
-        TableColumn("time", "time", "", "time of the first one"),
-        TableColumn("rank", "int", "", "severity rank; 1 is the most severe"),
-    ),
+    table_columns("""
+        severity string: error, warning, note or chat
+        kind string: kind of finding
+        count int: number of findings; a log may not list all frequent ones
+        connections int: number of affected connections
+        detail string: description of the first one
+        capture string: capture file
+        packet int: packet number
+        time time: time of the first one
+        rank int: severity rank; 1 is the most severe
+    """),
     order=("rank", "-count", "kind"),
     brief=("severity", "kind", "count", "connections", "detail", "capture", "packet"),
 )
@@ -121,6 +130,7 @@ def _connections(conversations: Relation) -> Relation:
     def counted(condition: str) -> str:
         return f"count_if({_ROCKETMQ} and {condition})"
 
+    # other protocols are counted, but what is missing in them says nothing about RocketMQ
     repeated = "(client_retransmissions + server_retransmissions)"
     grouped = conversations.grouped(
         ["capture"],
@@ -141,6 +151,7 @@ def _connections(conversations: Relation) -> Relation:
 
 
 def _findings(findings: Relation) -> Relation:
+    # `min` of a struct finds the first finding, and holds its text for each group
     shortened = findings.adding({"detail": "substring(detail, 1, 300)"})
     placed = shortened.adding({"place": place_of("time", "capture", "packet", "detail")})
     grouped = placed.grouped(

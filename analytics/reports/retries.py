@@ -1,10 +1,8 @@
 """Messages with several attempts or failures: attempts, causes, duplicates, and cost.
 
-Rules: a message is its UNIQ_KEY and topic; attempts on any connection, broker, or capture belong to
-it. For gRPC a call is an attempt, and requests of the proxy to a broker are not. Redeliveries
-requested by consumers are separate. Counts cover what was captured; an outcome that the packets do
-not show is `unknown` and not a failure. Only messages with several attempts or a failure are
-analyzed individually; the others are counted.
+A message is its UNIQ_KEY and topic. Only messages with several attempts or a failure are analyzed
+individually (`sends.stitched`); the others are counted. Redeliveries requested by consumers are
+separate.
 
 RocketMQ: DefaultMQProducerImpl, MQClientAPIImpl.
 """
@@ -37,6 +35,7 @@ from ..sql.expressions import numbers, text, texts
 from ..sql.percentiles import percentiles, with_bucket
 from ..sql.relation import Relation
 from ..sql.windows import span_of, window_of, with_window
+from .latency_tables import over_time
 from .retry_tables import (
     ATTEMPTS,
     CAUSES,
@@ -110,6 +109,7 @@ def _totals(counts: Relation, telling: Relation, attempts: Relation) -> Relation
         "unknown": "sum(if(outcome_class = 'unanswered', messages, 0L))",
     }
     hosts = ("topic", "group", "host", "process")
+    # sends that were analyzed are taken out of the counts, and their results are added
     less = telling.select(*hosts, "outcome_class", "-1L as times", f"-{sends.MESSAGES} as messages")
     sent = counts.select(*hosts, "outcome_class", "times", "messages").union(less)
     raw = sent.grouped(hosts, counted).renamed({"host": "client"})
@@ -151,6 +151,7 @@ def _over_time(report_input: ReportInput, stitch: Stitched, length_us: int | Non
         "if(status = 'unanswered', 1L, 0L) as open",
         "1L as sent",
     )
+    # a request is one of the sends already, so an attempt with one counts as a retry only
     repeated = stitch.attempts.where("attempt > 1 or inferred").select(
         "attempt_begin as time",
         "if(attempt > 1, 1L, 0L) as retried",
@@ -178,6 +179,7 @@ def _causes(listed: Relation) -> Relation:
     place = "xxhash64(client_address, server_address, attempt_begin)"
     message = f"if(unique_key is null, {place}, 0L) as alone"
     failed = listed.where(f"outcome != '{STORED}'").select("*", message)
+    # first by message: all its attempts have its number of messages, which counts once
     each = failed.grouped(
         ("broker", "cause", "client", "topic", "unique_key", "alone"),
         {
@@ -227,6 +229,7 @@ def _flows(listed: Relation) -> Relation:
         "broker as from_broker",
         "next_broker as to_broker",
         "cause",
+        # the row of an attempt has the gap before it, a flow the one after it
         f"lead(gap_us) {following} as gap",
         f"lead(outcome) {following} as following",
         f"lead(stale_queue) {following} as following_stale",
@@ -288,6 +291,7 @@ def _consumers(exchanges: Relation) -> Relation:
             "count": "coalesce(message_count, 1)",
         }
     )
+    # first by message, because only its returns together show whether it went to the DLQ
     each = rows.adding({"returned": "if(back, unique_key, null)"}).grouped(
         ("group", "back", "returned"),
         {
@@ -362,16 +366,12 @@ REPORT = Report(
     TABLES,
     build,
     (
-        Chart(
+        over_time(
             "lines",
             "Attempts and retries over time",
-            OVER_TIME.name,
-            {
-                "x": "window_start",
-                "y": "attempts retries failed unanswered",
-                "axis": "attempts per window",
-                "width": "window_us",
-            },
+            OVER_TIME,
+            y="attempts retries failed unanswered",
+            axis="attempts per window",
         ),
         Chart(
             "flows",

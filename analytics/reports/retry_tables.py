@@ -2,82 +2,66 @@
 
 from __future__ import annotations
 
-from ..report import ReportTable, TableColumn
+from ..report import ReportTable, TableColumn, column_names, table_columns
 from ..sends.attempt_table import ATTEMPT_COLUMNS, MESSAGE_COLUMNS
 from ..sends.unavailable import CONNECT_COLUMNS
 from .latency_tables import WINDOW
 
 TOTAL_KEYS = ("topic", "group", "client", "process")
-SUMS: tuple[TableColumn, ...] = (
-    TableColumn("messages", "int", "", "messages sent; a batch counts with all of its messages"),
-    TableColumn("sends", "int", "", "messages sent alone, and batches"),
-    TableColumn("attempts", "int", "", "send attempts, including inferred ones"),
-    TableColumn("retried", "int", "", "messages with more than one attempt"),
-    TableColumn("failed", "int", "", "messages not stored by any broker"),
-    TableColumn("maybe", "int", "", "messages that failed for the client but may have been stored"),
-    TableColumn("unconfirmed", "int", "", "messages stored although the client saw a failure"),
-    TableColumn("unknown", "int", "", "messages whose outcome was not captured"),
-    TableColumn("duplicates", "int", "", "messages stored more than once"),
-    TableColumn("copies", "int", "", "times that these messages were stored beyond the first"),
-    TableColumn(
-        "unsure", "int", "", "attempts before a retry that may also have stored the message"
-    ),
-    TableColumn(
-        "over_budget", "int", "", ("attempts that started after sendMsgTimeout; not for gRPC")
-    ),
-    TableColumn("stale_queue", "int", "", "attempts with a queue of another broker"),
-)
+SUMS = table_columns("""
+    messages int: messages sent; a batch counts with all of its messages
+    sends int: messages sent alone, and batches
+    attempts int: send attempts, including inferred ones
+    retried int: messages with more than one attempt
+    failed int: messages not stored by any broker
+    maybe int: messages that failed for the client but may have been stored
+    unconfirmed int: messages stored although the client saw a failure
+    unknown int: messages whose outcome was not captured
+    duplicates int: messages stored more than once
+    copies int: times that these messages were stored beyond the first
+    unsure int: attempts before a retry that may also have stored the message
+    over_budget int: attempts that started after sendMsgTimeout; not for gRPC
+    stale_queue int: attempts with a queue of another broker
+""")
 
 TOTALS = ReportTable(
     "retry_totals",
     "Retries by client",
     "One row per producer process, group, and topic, most retries first.",
     (
-        TableColumn("topic", "string", "", "message topic"),
-        TableColumn("group", "string", "", "producer group; empty for gRPC"),
-        TableColumn("client", "string", "", "client address without port"),
-        TableColumn(
-            "process", "string", "", "process ID in the UNIQ_KEYs; empty for other key formats"
-        ),
+        *table_columns("""
+            topic string: message topic
+            group string: producer group; empty for gRPC
+            client string: client address without port
+            process string: process ID in the UNIQ_KEYs; empty for other key formats
+        """),
         *SUMS,
         TableColumn("amplification", "float", "", "attempts / sends"),
     ),
     order=("-retried", "-failed", "-messages", *TOTAL_KEYS),
-    brief=(
-        "topic",
-        "group",
-        "client",
-        "messages",
-        "attempts",
-        "amplification",
-        "retried",
-        "failed",
-        "unconfirmed",
-        "duplicates",
-        "unsure",
-        "maybe",
-        "unknown",
-        "over_budget",
+    brief=column_names(
+        "topic group client messages attempts amplification retried failed unconfirmed"
+        " duplicates unsure maybe unknown over_budget"
     ),
 )
 CAUSES = ReportTable(
     "retry_causes",
     "Failure causes",
     "One row per broker and cause, most frequent first.",
-    (
-        TableColumn("broker", "string", "", "broker, or proxy for gRPC calls"),
-        TableColumn("cause", "string", "", "error code name, or what happened"),
-        TableColumn("attempts", "int", "", "attempts with this cause"),
-        TableColumn("messages", "int", "", "messages of these attempts"),
-        TableColumn("retried", "int", "", "attempts followed by a retry"),
-        TableColumn("stored", "int", "", "messages eventually stored"),
-        TableColumn("inferred", "int", "", "attempts inferred from a failed connection attempt"),
-        TableColumn("topics", "int", "", "topics of these messages"),
-        TableColumn("clients", "int", "", "client addresses"),
-        TableColumn("remark", "string", "", "sample remark of a broker"),
-        TableColumn("first_time", "time", "", "start of the first attempt"),
-        TableColumn("last_time", "time", "", "start of the last attempt"),
-    ),
+    table_columns("""
+        broker string: broker, or proxy for gRPC calls
+        cause string: error code name, or what happened
+        attempts int: attempts with this cause
+        messages int: messages of these attempts
+        retried int: attempts followed by a retry
+        stored int: messages eventually stored
+        inferred int: attempts inferred from a failed connection attempt
+        topics int: topics of these messages
+        clients int: client addresses
+        remark string: sample remark of a broker
+        first_time time: start of the first attempt
+        last_time time: start of the last attempt
+    """),
     order=("-attempts", "broker", "cause"),
     brief=("broker", "cause", "attempts", "messages", "retried", "stored", "remark"),
 )
@@ -93,18 +77,9 @@ CONNECTS = ReportTable(
         TableColumn("attempts", "int", "", "send attempts inferred from these connection attempts"),
     ),
     order=("-connects", "broker", "server_address", "client"),
-    brief=(
-        "broker",
-        "client",
-        "who",
-        "connects",
-        "attempts",
-        "silent",
-        "first_time",
-        "last_time",
-        "refused",
-        "no_response",
-        "server_address",
+    brief=column_names(
+        "broker client who connects attempts silent first_time last_time refused no_response"
+        " server_address"
     ),
 )
 FLOWS = ReportTable(
@@ -114,31 +89,31 @@ FLOWS = ReportTable(
         "One row per pair of brokers and cause: attempts on the second broker after a failure on "
         "the first."
     ),
-    (
-        TableColumn("from_broker", "string", "", "broker of the failed attempt"),
-        TableColumn("to_broker", "string", "", "broker of the next attempt"),
-        TableColumn("cause", "string", "", "cause of the first failure"),
-        TableColumn("retries", "int", "", "number of exchanges"),
-        TableColumn("gap_p50_us", "int", "µs", "median time between the starts of both attempts"),
-        TableColumn("gap_max_us", "int", "µs", "longest time between the starts of both attempts"),
-        TableColumn("stored", "int", "", "second attempts that were stored"),
-        TableColumn("stale_queue", "int", "", "second attempts with a queue of the first broker"),
-    ),
+    table_columns("""
+        from_broker string: broker of the failed attempt
+        to_broker string: broker of the next attempt
+        cause string: cause of the first failure
+        retries int: number of exchanges
+        gap_p50_us int µs: median time between the starts of both attempts
+        gap_max_us int µs: longest time between the starts of both attempts
+        stored int: second attempts that were stored
+        stale_queue int: second attempts with a queue of the first broker
+    """),
     order=("-retries", "from_broker", "to_broker", "cause"),
 )
 VERDICTS = ReportTable(
     "retry_verdicts",
     "Unnecessary or missing retries",
     "One row per verdict, cause, and client version, most frequent first.",
-    (
-        TableColumn("verdict", "string", "", "verdict on the retries"),
-        TableColumn("cause", "string", "", "last error code name, or what happened"),
-        TableColumn("version_name", "string", "", "client version"),
-        TableColumn("messages", "int", "", "number of messages"),
-        TableColumn("attempts", "int", "", "attempts of these messages"),
-        TableColumn("remark", "string", "", "sample remark"),
-        TableColumn("unique_key", "string", "", "sample message"),
-    ),
+    table_columns("""
+        verdict string: verdict on the retries
+        cause string: last error code name, or what happened
+        version_name string: client version
+        messages int: number of messages
+        attempts int: attempts of these messages
+        remark string: sample remark
+        unique_key string: sample message
+    """),
     order=("-messages", "verdict", "cause", "version_name"),
 )
 MESSAGES = ReportTable(
@@ -147,8 +122,10 @@ MESSAGES = ReportTable(
     "One row per message that was retried or not stored, by time.",
     (
         *MESSAGE_COLUMNS,
-        TableColumn("capture", "string", "", "capture file of the first request"),
-        TableColumn("request_packet", "int", "", "packet of the first request"),
+        *table_columns("""
+            capture string: capture file of the first request
+            request_packet int: packet of the first request
+        """),
     ),
     order=("begin", "unique_key", "topic", "client", "capture", "request_packet"),
     brief=("begin", "topic", "brokers", "causes", "final", "copies", "lasted_us", "unique_key"),
@@ -159,22 +136,16 @@ ATTEMPTS = ReportTable(
     "One row per attempt, by message and attempt number.",
     (
         *(column for column in MESSAGE_COLUMNS if column.name in ("unique_key", "topic", "group")),
-        TableColumn("client", "string", "", "client address without port"),
-        TableColumn("process", "string", "", "process ID in the UNIQ_KEY"),
+        *table_columns("""
+            client string: client address without port
+            process string: process ID in the UNIQ_KEY
+        """),
         *ATTEMPT_COLUMNS,
     ),
     order=("attempt_begin", "unique_key", "topic", "attempt", "capture", "request_packet"),
-    brief=(
-        "attempt_begin",
-        "attempt",
-        "broker",
-        "queue_id",
-        "cause",
-        "gap_us",
-        "request_packet",
-        "capture",
-        "unique_key",
-        "remark",
+    brief=column_names(
+        "attempt_begin attempt broker queue_id cause gap_us request_packet capture unique_key"
+        " remark"
     ),
     shown=10,
 )
@@ -182,25 +153,20 @@ CONSUMERS = ReportTable(
     "consumer_retries",
     "Consumer retries",
     "One row per consumer group with returned, redelivered, or dead-lettered messages.",
-    (
-        TableColumn("group", "string", "", "consumer group"),
-        TableColumn("sent_back", "int", "", "returns for redelivery (CONSUMER_SEND_MSG_BACK)"),
-        TableColumn("messages", "int", "", "messages returned for redelivery"),
-        TableColumn("most_times", "int", "", "maximum returns of one message"),
-        TableColumn("refused", "int", "", "returns rejected with an error code"),
-        TableColumn("unanswered", "int", "", "returns without a captured response"),
-        TableColumn("sent_again", "int", "", "messages that clients sent to %RETRY% directly"),
-        TableColumn("redelivered", "int", "", "messages delivered from %RETRY%"),
-        TableColumn(
-            "dead_letters",
-            "int",
-            "",
-            "messages moved to %DLQ% after too many returns, or sent there by clients",
-        ),
-        TableColumn("dead_letters_read", "int", "", "messages delivered from %DLQ%"),
-        TableColumn("first_time", "time", "", "first event"),
-        TableColumn("last_time", "time", "", "last event"),
-    ),
+    table_columns("""
+        group string: consumer group
+        sent_back int: returns for redelivery (CONSUMER_SEND_MSG_BACK)
+        messages int: messages returned for redelivery
+        most_times int: maximum returns of one message
+        refused int: returns rejected with an error code
+        unanswered int: returns without a captured response
+        sent_again int: messages that clients sent to %RETRY% directly
+        redelivered int: messages delivered from %RETRY%
+        dead_letters int: messages moved to %DLQ% after too many returns, or sent there by clients
+        dead_letters_read int: messages delivered from %DLQ%
+        first_time time: first event
+        last_time time: last event
+    """),
     order=("-sent_back", "-redelivered", "group"),
 )
 OVER_TIME = ReportTable(
@@ -209,12 +175,14 @@ OVER_TIME = ReportTable(
     "One row per window with attempts of producers, by the start of the attempt.",
     (
         *WINDOW,
-        TableColumn("attempts", "int", "", "send attempts, including inferred ones"),
-        TableColumn("retries", "int", "", "attempts that repeat an earlier one"),
-        TableColumn("failed", "int", "", "attempts with a failure response"),
-        TableColumn("unanswered", "int", "", "attempts without a captured response"),
-        TableColumn("failed_share", "float", "share", "failed / attempts"),
-        TableColumn("amplification", "float", "", "attempts / first attempts"),
+        *table_columns("""
+            attempts int: send attempts, including inferred ones
+            retries int: attempts that repeat an earlier one
+            failed int: attempts with a failure response
+            unanswered int: attempts without a captured response
+            failed_share float share: failed / attempts
+            amplification float: attempts / first attempts
+        """),
     ),
     order=("window_start",),
     shown=0,

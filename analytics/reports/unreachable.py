@@ -1,7 +1,6 @@
 """Unreachable servers: the outages of `diagnosis.outages` as a table of the latency report.
 
-Rules: the fold is that of the diagnosis, per host, so both report the same times. It gets only the
-relevant rows, and none if no connection failed or was ended by a server.
+The fold is that of the diagnosis, per host, so both report the same times.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dissectors.rows import conversation_record as tcp
 
 from .. import derived
 from ..inputs.rows import connections_in, exchanges_in
-from ..report import ReportInput, ReportTable, TableColumn
+from ..report import ReportInput, ReportTable, table_columns
 from ..schema import arrow_rows
 from ..sends.broker_names import known_brokers
 from ..sends.sends import NEVER_OPENED
@@ -33,26 +32,22 @@ OUTAGES = ReportTable(
     "Unreachable servers",
     "One row per outage of a broker, proxy, or NameServer. These waits appear in no exchange.",
     (
-        TableColumn("broker", "string", "", "broker name if known, otherwise address"),
-        TableColumn("server_address", "string", "", "`address:port`"),
-        TableColumn("first_time", "time", "", "first lost connection or failed connection attempt"),
-        TableColumn("last_time", "time", "", "last lost connection or failed connection attempt"),
-        TableColumn("back_time", "time", "", "when it was first seen again; empty: never"),
-        TableColumn(
-            "lasted_us",
-            "int",
-            "µs",
-            "time until it was seen again; if that was over an hour later or never, minimum outage",
-        ),
-        TableColumn("lost", "int", "", "connections that it closed while in use"),
+        *table_columns("""
+            broker string: broker name if known, otherwise address
+            server_address string: `address:port`
+            first_time time: first lost connection or failed connection attempt
+            last_time time: last lost connection or failed connection attempt
+            back_time time: when it was first seen again; empty: never
+            lasted_us int µs: time until it was seen again; if that was over an hour later or never,
+              minimum outage
+            lost int: connections that it closed while in use
+        """),
         *CONNECT_COUNTS,
-        TableColumn(
-            "producers", "int", "", "number of producer addresses with failed connection attempts"
-        ),
-        TableColumn("clients", "int", "", "number of other client addresses"),
-        TableColumn(
-            "strangers", "int", "", "number of addresses that never sent a request to this server"
-        ),
+        *table_columns("""
+            producers int: number of producer addresses with failed connection attempts
+            clients int: number of other client addresses
+            strangers int: number of addresses that never sent a request to this server
+        """),
     ),
     order=("first_time", "broker", "server_address"),
     brief=("broker", "first_time", "lasted_us", "connects", "producers", "clients", "strangers"),
@@ -61,9 +56,11 @@ _OF_OUTAGE: Final = ("broker", "first_time", "last_time", "back_time", "lasted_u
 _COUNTED: Final = ("lost", "refused", "no_response")
 _PART: Final = (
     *(one for one in OUTAGES.columns if one.name in (*_OF_OUTAGE, *_COUNTED)),
-    TableColumn("address", "string", "", "where the server is known"),
-    TableColumn("server_address", "string", "", "where it was asked"),
-    TableColumn("client", "string", "", ""),
+    *table_columns("""
+        address string: where the server is known
+        server_address string: where it was asked
+        client string
+    """),
 )
 """Part of an outage seen by one address."""
 _SIGN: Final = f"({NEVER_OPENED} or (ended_by = '{tcp.SERVER}' and commands > 0))"
@@ -76,24 +73,27 @@ def outages(report_input: ReportInput, conversations: Relation, failed: Relation
         {"host": derived.address_of("server_address")}
     )
     signs = report_input.kept.frame(placed.where(_SIGN).select_distinct("host"))
-    if report_input.kept.is_empty(signs):
+    if report_input.kept.is_empty(signs):  # the usual case
         return report_input.kept.empty(OUTAGES.columns)
     # loading the rules takes as long as a small table
     from ..diagnosis.outages import REGISTER
 
     named_address = f"substring_index(get(brokers, 0), '{SEPARATOR}', -1)"
     asked = report_input.exchanges.where("status = 'unanswered' and `end` in ('reset', 'closed')")
+    # a broker that registers is there again; the request names its address
     registered = report_input.exchanges.where(f"request_code = {REGISTER} and size(brokers) > 0")
     rows = asked.adding({"host": derived.address_of("server_address")}).union(
         registered.adding({"host": derived.address_of(named_address)})
     )
-    parts = report_input.kept.by_groups(
+    parts = report_input.kept.engine.by_groups(
         rows.join(signs, ["host"], "left semi", small=True),
         placed.join(signs, ["host"], "left semi", small=True),
         "host",
         _parts_of_hosts(_context(report_input, conversations)),
         _PART,
     )
+    report_input.kept.noted(parts)
+    # an address without a failed connect only lost connections: it was a client
     parts_by_kind = parts.adding({"who": f"'{CLIENT}'"})
     if not report_input.kept.is_empty(failed):
         known_clients = failed.select_distinct("server_address", "client", "who as known")

@@ -1,9 +1,8 @@
 """Attempts as a table: sends of hosts in, one row per attempt out, both in Arrow.
 
 This is the only part of the retry reports outside SQL: the outcome of an attempt depends on the
-next one. Rules: functions of groups take and return Arrow tables. Hosts share nothing: not the
-messages of a key, and not the timeout of a process. Columns of the message are the same in all rows
-of its attempts, apart from `_OF_ALL_ATTEMPTS`.
+next one. Columns of the message are the same in all rows of its attempts, apart from
+`_OF_ALL_ATTEMPTS`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dissectors.foreign import hexadecimal_of
 
-from ..report import TableColumn
+from ..report import table_columns
 from ..schema import SOURCE, arrow_rows
 from ..sql.engine import with_texts
 from ..sql.relation import Relation
@@ -39,107 +38,62 @@ if TYPE_CHECKING:
 
 MOST_IN_ORDER = 64
 """Most attempts of a message that are named in one text."""
-MESSAGE_COLUMNS: tuple[TableColumn, ...] = (
-    TableColumn(
-        "unique_key",
-        "string",
-        "",
-        "UNIQ_KEY or message ID shared by all attempts; empty: the request has none",
-    ),
-    TableColumn("topic", "string", "", "topic of the message"),
-    TableColumn("group", "string", "", "producer group"),
-    TableColumn("client", "string", "", "client address without port"),
-    TableColumn(
-        "process",
-        "string",
-        "",
-        "process in the key: process ID and loader hash, or MAC address for gRPC",
-    ),
-    TableColumn("language", "string", "", "language of the client"),
-    TableColumn("version_name", "string", "", "version that the client says"),
-    TableColumn("messages", "int", "", "messages in the send; more than one: a batch"),
-    TableColumn("attempts", "int", "", "attempts known, with the inferred ones"),
-    TableColumn(
-        "views",
-        "int",
-        "",
-        ("requests of the message in all captures, including duplicates of one packet"),
-    ),
-    TableColumn(
-        "final",
-        "string",
-        "",
-        (
-            "`stored`, `stored, client not told`, `failed`, `may be stored` (failed for the "
-            "client without a broker response), or `unknown`"
-        ),
-    ),
-    TableColumn("copies", "int", "", "number of broker responses that confirm storage"),
-    TableColumn(
-        "unsure",
-        "int",
-        "",
-        "unanswered or inconclusive attempts that may also have stored the message",
-    ),
-    TableColumn("late", "int", "", "attempts that succeeded after the client gave up"),
-    TableColumn(
-        "over_budget", "int", "", ("attempts that started after sendMsgTimeout; not for gRPC")
-    ),
-    TableColumn("verdict", "string", "", "verdict on the retries; empty: nothing unusual"),
-    TableColumn("brokers", "string", "", "brokers in attempt order, the first 64"),
-    TableColumn("causes", "string", "", "outcome of each attempt, in order, the first 64"),
-    TableColumn("begin", "time", "", "start of the first attempt"),
-    TableColumn("lasted_us", "int", "µs", "time from the first attempt to the last event"),
-)
+MESSAGE_COLUMNS = table_columns("""
+    unique_key string: UNIQ_KEY or message ID shared by all attempts; empty: the request has none
+    topic string: topic of the message
+    group string: producer group
+    client string: client address without port
+    process string: process in the key: process ID and loader hash, or MAC address for gRPC
+    language string: language of the client
+    version_name string: version that the client says
+    messages int: messages in the send; more than one: a batch
+    attempts int: attempts known, with the inferred ones
+    views int: requests of the message in all captures, including duplicates of one packet
+    final string: `stored`, `stored, client not told`, `failed`, `may be stored` (failed for the
+      client without a broker response), or `unknown`
+    copies int: number of broker responses that confirm storage
+    unsure int: unanswered or inconclusive attempts that may also have stored the message
+    late int: attempts that succeeded after the client gave up
+    over_budget int: attempts that started after sendMsgTimeout; not for gRPC
+    verdict string: verdict on the retries; empty: nothing unusual
+    brokers string: brokers in attempt order, the first 64
+    causes string: outcome of each attempt, in order, the first 64
+    begin time: start of the first attempt
+    lasted_us int µs: time from the first attempt to the last event
+""")
 """Columns of the result of a message's attempts."""
 
 _OF_ALL_ATTEMPTS = ("brokers", "causes")
 """Texts that only the first attempt has: with thousands of attempts they take most memory."""
 
-ATTEMPT_COLUMNS: tuple[TableColumn, ...] = (
-    TableColumn("attempt", "int", "", "attempt number, starting at 1"),
-    TableColumn("protocol", "string", "", "`remoting` or `gRPC`"),
-    TableColumn("broker", "string", "", "target broker, or proxy for gRPC calls"),
-    TableColumn("last_broker", "string", "", "broker of the previous attempt; empty for the first"),
-    TableColumn("next_broker", "string", "", "broker of the next attempt; empty for the last"),
-    TableColumn("queue_id", "int", "", "requested queue ID"),
-    TableColumn("asked_broker", "string", "", "broker named in the request"),
-    TableColumn(
-        "stale_queue",
-        "bool",
-        "",
-        "whether the request names another broker's queue, as async retries do",
-    ),
-    TableColumn("outcome", "string", "", "outcome; `unknown`: not captured"),
-    TableColumn("cause", "string", "", "error code name, or outcome"),
-    TableColumn("response_code", "int", "", "response code"),
-    TableColumn("remark", "string", "", "response remark"),
-    TableColumn("attempt_begin", "time", "", "start of the attempt, as far as packets show"),
-    TableColumn(
-        "attempt_end", "time", "", ("end of the attempt for the client, as far as packets show")
-    ),
-    TableColumn(
-        "latency_us", "int", "µs", ("latency from request to response; empty without a response")
-    ),
-    TableColumn("gap_us", "int", "µs", "time since the start of the previous attempt"),
-    TableColumn("after_budget", "bool", "", "whether the attempt started after sendMsgTimeout"),
-    TableColumn(
-        "certain",
-        "bool",
-        "",
-        ("whether the packets prove the outcome; false: the capture has gaps here"),
-    ),
-    TableColumn(
-        "inferred", "bool", "", "whether the attempt is inferred from a failed connection attempt"
-    ),
-    TableColumn("client_address", "string", "", "client `address:port`"),
-    TableColumn("server_address", "string", "", "broker or proxy `address:port`"),
-    TableColumn("source", "string", "", "input"),
-    TableColumn("capture", "string", "", "capture file"),
-    TableColumn("conversation", "int", "", "TCP connection"),
-    TableColumn("request_packet", "int", "", "request packet number"),
-    TableColumn("response_packet", "int", "", "response packet number"),
-)
+ATTEMPT_COLUMNS = table_columns("""
+    attempt int: attempt number, starting at 1
+    protocol string: `remoting` or `gRPC`
+    broker string: target broker, or proxy for gRPC calls
+    last_broker string: broker of the previous attempt; empty for the first
+    next_broker string: broker of the next attempt; empty for the last
+    queue_id int: requested queue ID
+    asked_broker string: broker named in the request
+    stale_queue bool: whether the request names another broker's queue, as async retries do
+    outcome string: outcome; `unknown`: not captured
+    cause string: error code name, or outcome
+    response_code int: response code
+    remark string: response remark
+    attempt_begin time: start of the attempt, as far as packets show
+    attempt_end time: end of the attempt for the client, as far as packets show
+    latency_us int µs: latency from request to response; empty without a response
+    gap_us int µs: time since the start of the previous attempt
+    after_budget bool: whether the attempt started after sendMsgTimeout
+    certain bool: whether the packets prove the outcome; false: the capture has gaps here
+    inferred bool: whether the attempt is inferred from a failed connection attempt
+    client_address string: client `address:port`
+    server_address string: broker or proxy `address:port`
+    source string: input
+    capture string: capture file
+    conversation int: TCP connection
+    request_packet int: request packet number
+    response_packet int: response packet number
+""")
 """Columns of one attempt."""
 
 _ROWS = 4096
@@ -159,9 +113,12 @@ def with_attempts(
     columns = (*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS)
     sent = chosen.adding({"messages": sends.MESSAGES}).renamed({"broker_name": "asked_broker"})
     sent = sent.select(*SEND_SELECTION, "process")
+    # hosts share nothing: not the messages of a key, and not the timeout of a process
     if failures is None:
-        return kept.by_group(sent, "host", _of_one_host(limits), columns, share)
-    return kept.by_groups(sent, failures, "host", _with_failures(limits), columns, share)
+        made = kept.engine.by_group(sent, "host", _of_one_host(limits), columns)
+    else:
+        made = kept.engine.by_groups(sent, failures, "host", _with_failures(limits), columns)
+    return kept.noted(made, share)
 
 
 def _of_one_host(limits: Limits) -> Callable[[pyarrow.Table], pyarrow.Table]:
@@ -209,6 +166,7 @@ def attempt_rows(
     )
     columns = (*MESSAGE_COLUMNS, *ATTEMPT_COLUMNS)
     parts = [arrow_rows([], columns)]
+    # dictionaries take far more memory than columns, so only some exist at a time
     while some := list(islice(rows, _ROWS)):
         parts.append(arrow_rows(some, columns))
     return pyarrow.concat_tables(parts)
@@ -260,6 +218,7 @@ def _by_message(table: pyarrow.Table) -> Iterator[tuple[_Sender, list[Send]]]:
     messages: dict[tuple[str, str | int, str | None], tuple[_Sender, list[Send]]] = {}
     processes = table.column("process").to_pylist()
     for place, (send, process) in enumerate(zip(sends_in(table), processes, strict=True)):
+        # without a key, each send is a message of its own
         identity = send.host, send.unique_key or place, send.topic
         messages.setdefault(identity, (_Sender(send.host, process), []))[1].append(send)
     return iter(messages.values())
@@ -278,6 +237,7 @@ def _rows_of(
         row["gap_us"] = attempt.begin - attempts[place - 1].begin if place else None
         row["after_budget"] = attempt.is_after_budget(begin, limits.timeout_us)
         yield {**message, **row}
+        # for the rows of all further attempts
         message |= dict.fromkeys(_OF_ALL_ATTEMPTS)
 
 

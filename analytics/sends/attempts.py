@@ -1,13 +1,7 @@
 """Attempts of one message, in order, each with its outcome.
 
-Pure logic over rows of sends, without Spark. Rules: attempts of a message share its UNIQ_KEY and
-topic, on any connection, broker, or capture; an attempt in two captures counts once. The client's
-next step shows how it judged an attempt: a response after the start of the next attempt was late,
-and so was one after sendMsgTimeout, which older clients wait for on a connection that they keep.
-The timeout is the configured one, or learned from connections closed without a response
-(`timeouts`), or else the default, which proves nothing. The outcome is "timeout" only if the
-packets show it, and `unknown` otherwise. A failed connect during the send, to another broker of the
-topic, is an attempt without a request, marked as inferred. gRPC calls are judged by `calls`.
+Attempts share the UNIQ_KEY and topic of their message, on any connection, broker, or capture. What
+the packets do not show is `unknown`. Pure logic over rows; gRPC calls are judged by `calls`.
 
 RocketMQ: DefaultMQProducerImpl.sendDefaultImpl, MQClientAPIImpl.onExceptionImpl.
 """
@@ -72,8 +66,15 @@ OUTCOMES = (
 
 FAILURES = frozenset(
     (
-        *(REFUSED, RESET, CLOSED, TIMED_OUT, CONNECT_REFUSED, CONNECT_UNANSWERED, NOT_SENT),
-        *(CALL_RESET, UNSURE),
+        REFUSED,
+        RESET,
+        CLOSED,
+        TIMED_OUT,
+        CONNECT_REFUSED,
+        CONNECT_UNANSWERED,
+        NOT_SENT,
+        CALL_RESET,
+        UNSURE,
     )
 )
 """Outcomes that the client correctly took for a failure."""
@@ -208,7 +209,7 @@ def attempts_of(
     `failures` are failed connects of the same host, by `begin`; `timeout_us` is its sendMsgTimeout,
     which is an assumption unless `timeout_known`.
     """
-    requests = merged(sends)
+    requests = merged(sends)  # an attempt in two captures counts once
     attempts: list[ObservedAttempt] = []
     for place, (send, views) in enumerate(requests):
         following = requests[place + 1][0] if place + 1 < len(requests) else None
@@ -224,6 +225,7 @@ def attempts_of(
 
 def _deadline(created: int, begin: int, timeout_us: int) -> int:
     """Return the deadline of an attempt: shared by all attempts, or one each for 3.x."""
+    # an attempt beyond the shared deadline shows that its client has none: it is that of 3.x
     return (created if begin <= created + timeout_us else begin) + timeout_us
 
 
@@ -232,7 +234,7 @@ def _begin_of(send: Send, since: int | None, first: bool) -> int:
     if since is None:
         return send.begin
     if first and send.lead is not None:
-        return since
+        return since  # the UNIQ_KEY is made right before the first attempt
     connected = send.connected
     return connected if connected is not None and since <= connected <= send.begin else send.begin
 
@@ -252,6 +254,7 @@ def merged(sends: Iterable[Send]) -> list[tuple[Send, int]]:
     seen: dict[tuple[object, ...], list[Send]] = {}
     for send in sends:
         request = (send.client_address, send.server_address, send.opaque)
+        # a logged attempt may have no connection, and so no opaque of its own
         seen.setdefault((*request, send.begin) if logged(send) else request, []).append(send)
     best = [(max(same, key=_knows), len(same)) for same in seen.values()]
     return sorted(best, key=lambda view: (view[0].begin, view[0].opaque))
@@ -278,9 +281,10 @@ def _attempt(
     outcome = _outcome(send, following)
     seen = bool(send.whole) or send.end is not None or logged(send)
     certain = outcome != UNKNOWN and seen
+    # Older clients keep the connection after a timeout, so a late response looks like any other.
     past = send.end is not None and send.end > deadline + GRACE_US and not logged(send)
     if outcome == STORED and past:
-        outcome, certain = LATE, known
+        outcome, certain = LATE, known  # the default timeout proves nothing
     return ObservedAttempt(send, 0, outcome, begin, send.end, certain, views=views)
 
 
@@ -300,6 +304,7 @@ def _outcome(send: Send, following: Send | None) -> str:
     if send.status == "oneway":
         return ONEWAY
     if send.end is not None:
+        # a client that retries, or closes the connection, no longer waits for the response
         late = following is not None and send.end > following.begin
         gone = send.ended_by == "client" and send.closed is not None and send.end > send.closed
         if send.response_code not in code_sets.STORED:
@@ -308,9 +313,9 @@ def _outcome(send: Send, following: Send | None) -> str:
     if logged(send):
         return _LOGGED.get(send.how_ended or "", NOT_SENT)
     if send.whole is False or send.how_ended not in ("reset", "closed"):
-        return UNKNOWN
+        return UNKNOWN  # the response may be in a gap, or after the capture
     if send.ended_by == "client":
-        return TIMED_OUT
+        return TIMED_OUT  # NettyRemotingClient closes the channel then
     return RESET if send.how_ended == "reset" else CLOSED
 
 
@@ -328,13 +333,14 @@ def _inferred(
     inferred: list[ObservedAttempt] = []
     first, last = since - _CLOCK_STEP_US, since + _AT_ONCE_US
     if before is not None:
+        # a retry starts when the client knew that the attempt before had failed
         knew = before.end if before.end is not None else before.closed
         last = send.begin if knew is None else max(since, knew) + _AT_ONCE_US
         first = since if knew is None else max(since, knew - ALIKE_US)
     for failure in failures:
         fits = first <= failure.begin <= last
         soon = failure.end <= send.begin <= failure.end + SOON_US
-        if fits and soon and failure.broker != send.broker:
+        if fits and soon and failure.broker != send.broker:  # a retry avoids the failed broker
             inferred.append(_without_request(send, failure))
             first, last = failure.end, failure.end + _AT_ONCE_US
     return inferred

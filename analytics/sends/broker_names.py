@@ -13,7 +13,7 @@ from dissectors.rows.outcome import OK
 
 from ..cells import CellTable
 from ..derived import OPERATION
-from ..report import TableColumn
+from ..report import table_columns
 from ..sql.expressions import texts
 from ..sql.relation import Relation
 
@@ -24,10 +24,10 @@ BROKER_NAMES = "broker names"
 """The share of `ReportInput.kept` that these are."""
 ROUTES = CellTable("routes", ("told",), {"times": "sum"})
 """How often routes name broker addresses."""
-_COLUMNS = (
-    TableColumn("server_address", "string", "", "address and port"),
-    TableColumn("broker", "string", "", "its name"),
-)
+_COLUMNS = table_columns("""
+    server_address string: address and port
+    broker string: its name
+""")
 
 
 def broker_names(
@@ -71,6 +71,7 @@ def _found(
 
 def _counted(exchanges: Relation) -> Relation:
     named = exchanges.where("broker_name != '' and server_address is not null")
+    # the same columns as the counts of the overview
     asked = named.adding({"operation": OPERATION, "outcome": "outcome_class"})
     return asked.grouped(
         ("operation", "server_address", "broker_name", "outcome"), {"exchanges": "count(*)"}

@@ -1,9 +1,7 @@
 """Attempts of messages sent by gRPC: calls of a proxy, each with its outcome.
 
-Pure logic over rows of sends, like `attempts` for remoting. Rules: an attempt is the client's call;
-requests of the proxy to a broker are not attempts (`hops`), but show the outcome if the response to
-the call does not. Each call has its own deadline, visible only when the client resets the stream.
-Failed connects belong to no message: all calls share one connection.
+Pure logic over rows of sends, like `attempts` for remoting. An attempt is the client's call;
+requests of the proxy to a broker are not attempts (`hops`).
 
 RocketMQ: ProducerImpl.send0 and ClientManagerImpl.sendMessage of rocketmq-clients.
 """
@@ -49,6 +47,7 @@ def attempts_of_message(
     calls = [send for send in sent if send.call]
     remoting = [send for send in sent if not send.call] if calls else sent
     if not remoting:
+        # failed connects belong to no message here: all calls share one connection
         return call_attempts_of(calls)
     observed = attempts_of(remoting, failures, limits.timeout_us, limits.timeout_known)
     return numbered_together(call_attempts_of(calls), observed) if calls else observed
@@ -68,10 +67,12 @@ def with_broker_outcomes(sent: Sequence[Send], rows: Iterable[ExchangeRecord]) -
     result = []
     for index, send in enumerate(sent):
         following = sent[index + 1].begin if index + 1 < len(sent) else send.begin + WITHIN_US
+        # without a response to the call, later requests of the proxy may be those of the next call
         until = send.end if send.end is not None else min(send.begin + WITHIN_US, following)
         outcomes = [
             outcome for time, outcome in responses if send.call and send.begin <= time <= until
         ]
+        # STORED is the larger text: one success is enough
         result.append(send._replace(said=max(outcomes)) if outcomes else send)
     return result
 
@@ -111,6 +112,7 @@ def _outcome(call: Send, following: Send | None) -> str:
         late = following is not None and call.end > following.begin
         return LATE if late and call.response_code in send_codes.STORED else _response(call)
     presumed = _without_response(call)
+    # the broker stored the message, but the proxy's response never reached the client
     if call.said == STORED and presumed != UNKNOWN:
         return STORED_UNCONFIRMED
     return presumed
@@ -129,6 +131,7 @@ def _response(call: Send) -> str:
 
 def _without_response(call: Send) -> str:
     if call.reset is not None:
+        # the deadline of a call is not in the packets; only the reset shows that it passed
         return TIMED_OUT if call.reset == _CANCELLED else CALL_RESET
     if not call.whole or call.how_ended not in ("reset", "closed"):
         return UNKNOWN

@@ -1,8 +1,6 @@
 """Result of all attempts of one message: stored or not, copies, lateness, and useless retries.
 
-Pure logic over `attempts.ObservedAttempt`. Rules: what a capture cannot show is `unknown`, never a
-failure; a copy counts only if the broker gave it an id of its own, and one id is always one copy;
-whether a code is retried depends on the client's version.
+Pure logic over `attempts.ObservedAttempt`. What a capture cannot show is `unknown`, not a failure.
 
 RocketMQ: DefaultMQProducerImpl.sendDefaultImpl, DefaultMQProducer.retryResponseCodes.
 """
@@ -30,8 +28,7 @@ from .attempts import (
 
 FAILED = "failed"
 MAYBE = "may be stored"
-FINAL = (STORED, STORED_UNCONFIRMED, FAILED, MAYBE, UNKNOWN)
-"""Results of a message: `MAYBE` is a failure for the client, without a response."""
+"""A failure for the client, without a response."""
 
 _LOAD_CODES = frozenset(
     (
@@ -50,12 +47,11 @@ _OF_THE_REQUEST = re.compile(
 _NUMBERS = re.compile(r"\d+")
 _LONGEST_REMARK = 200
 
+# verdicts on unnecessary or missing retries
 SENSELESS = "retried without sense"
 OLD_CLIENT = "not retried: only newer clients retry this code"
 NOT_RETRIED = "not retried, though this version retries this code"
 NO_TIME = "not retried: one attempt used up the time"
-VERDICTS = (SENSELESS, OLD_CLIENT, NOT_RETRIED, NO_TIME)
-"""Verdicts on unnecessary or missing retries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +71,7 @@ class Chain:
     """Result of all attempts of a message."""
 
     final: str
-    """one of FINAL"""
+    """STORED, STORED_UNCONFIRMED, FAILED, MAYBE, or UNKNOWN"""
     copies: int
     """times that a broker confirmed storage, each at another place"""
     unsure: int
@@ -85,7 +81,7 @@ class Chain:
     after_budget: int
     """attempts that started after sendMsgTimeout"""
     verdict: str | None
-    """one of VERDICTS"""
+    """SENSELESS, OLD_CLIENT, NOT_RETRIED, or NO_TIME; None: nothing to say"""
 
     @property
     def duplicate(self) -> bool:
@@ -100,7 +96,7 @@ def remark_shape(remark: str | None) -> str | None:
 
 def chain_of(attempts: Sequence[ObservedAttempt], limits: Limits) -> Chain:
     """Return the result of the attempts of a message; `attempts` is not empty."""
-    copies = {  # one id is one copy; without an id, each response counts
+    copies = {  # one offset message id is one copy; without an id, each response counts
         attempt.send.offset_msg_id or (attempt.send.server_address, attempt.number)
         for attempt in attempts
         if attempt.stored
@@ -136,13 +132,14 @@ def _verdict(attempts: Sequence[ObservedAttempt], limits: Limits) -> str | None:
     if len(refused) > 1 and len(refused) == len(attempts) and not _may_change(refused):
         return SENSELESS
     if last.send.call:
-        return None
+        return None  # the limits, and the codes that are retried, are those of remoting clients
     if len(attempts) > limits.retries or last.outcome not in FAILURES:
         return None
     begin, end = attempts[0].begin, last.end
     if last.outcome != REFUSED:
         used_up = end is not None and end - begin >= limits.timeout_us * 0.9
         return NO_TIME if used_up and len(attempts) == 1 else None
+    # which codes are retried depends on the version, and clients of other languages differ
     since = RETRIED_SINCE.get(last.send.response_code or 0)
     in_time = end is None or end - begin < limits.timeout_us
     if since is None or last.send.language != "JAVA" or not in_time or not _may_change(refused):

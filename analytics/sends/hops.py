@@ -1,8 +1,6 @@
 """Sends that relays made from sends of clients, by the shared rule in `dissectors.rows`.
 
-A query selects the sends of messages seen more than once; the rule pairs their hops. Requests of a
-proxy for a gRPC call are not attempts of a client, but their responses show the outcome if those to
-the call do not.
+A query selects the sends of messages seen more than once; the rule pairs their hops.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from dissectors.endpoint import host_of
 from dissectors.rows.outcome import FAILED, NOT_DURABLE, OK
 from dissectors.rows.relays import Hop, Relay, hop_pairs
 
-from ..report import ReportInput, TableColumn
+from ..report import ReportInput, TableColumn, column_names, table_columns
 from ..schema import SOURCE, arrow_schema_of
 from ..sql.engine import with_texts
 from ..sql.expressions import texts
@@ -29,41 +27,43 @@ if TYPE_CHECKING:
 RELAYS = "relays"
 """The share of `ReportInput.kept` that these are."""
 
-RELAY_COLUMNS: tuple[TableColumn, ...] = (
-    TableColumn("relay", "string", "", "relay `address:port`"),
-    TableColumn("server_address", "string", "", "upstream `address:port`"),
-    TableColumn("from_host", "string", "", "source address of the relay's upstream connections"),
-    TableColumn("sends", "int", "", "answered sends seen on both hops"),
-    TableColumn("outer_p50_us", "int", "µs", "median latency of the outer hop (client view)"),
-    TableColumn("inner_p50_us", "int", "µs", "median latency of the inner hop (broker)"),
-    TableColumn("own_p50_us", "int", "µs", "median time spent in the relay"),
-    TableColumn("outer_p99_us", "int", "µs", "99th percentile of the outer hop"),
-    TableColumn("inner_p99_us", "int", "µs", "99th percentile of the inner hop"),
-    TableColumn("own_p99_us", "int", "µs", "99th percentile of time spent in the relay"),
-    TableColumn("own_max_us", "int", "µs", "maximum time spent in the relay"),
-)
+RELAY_COLUMNS = table_columns("""
+    relay string: relay `address:port`
+    server_address string: upstream `address:port`
+    from_host string: source address of the relay's upstream connections
+    sends int: answered sends seen on both hops
+    outer_p50_us int µs: median latency of the outer hop (client view)
+    inner_p50_us int µs: median latency of the inner hop (broker)
+    own_p50_us int µs: median time spent in the relay
+    outer_p99_us int µs: 99th percentile of the outer hop
+    inner_p99_us int µs: 99th percentile of the inner hop
+    own_p99_us int µs: 99th percentile of time spent in the relay
+    own_max_us int µs: maximum time spent in the relay
+""")
 """One row per relay and server behind it."""
 
 _PAIR_COLUMNS: tuple[TableColumn, ...] = (
     TableColumn(SOURCE, "string", "", ""),
-    TableColumn("conversation", "int", "", ""),
-    TableColumn("opaque", "int", "", ""),
-    TableColumn("unique_key", "string", "", ""),
-    TableColumn("place", "int", "", "place of the outer hop among those that may be it"),
-    TableColumn("relay", "string", "", ""),
-    TableColumn("from_host", "string", "", ""),
-    TableColumn("server_address", "string", "", ""),
-    TableColumn("proven", "bool", "", ""),
-    TableColumn("of_call", "bool", "", ""),
-    TableColumn("outer_us", "int", "µs", ""),
-    TableColumn("inner_us", "int", "µs", ""),
+    *table_columns("""
+        conversation int
+        opaque int
+        unique_key string
+        place int: place of the outer hop among those that may be it
+        relay string
+        from_host string
+        server_address string
+        proven bool
+        of_call bool
+        outer_us int µs
+        inner_us int µs
+    """),
 )
 """One row per inner hop and possible outer hop: `relays.HopPair`."""
-_INNER_COLUMNS: tuple[TableColumn, ...] = (
-    TableColumn("topic", "string", "", ""),
-    TableColumn("inner_sends", "int", "", ""),
-    TableColumn("inner_sent", "int", "", ""),
-)
+_INNER_COLUMNS = table_columns("""
+    topic string
+    inner_sends int
+    inner_sent int
+""")
 _GOOD = texts((OK, NOT_DURABLE))
 _FOUND = ("relay", "from_host", "server_address")
 _SIDES = ("outer", "inner", "own")
@@ -88,26 +88,24 @@ def _paired(report_input: ReportInput) -> Relation:
     repeated = _repeated(report_input)
     if repeated is None:
         return report_input.kept.empty(_PAIR_COLUMNS, RELAYS)
+    # all sends of a message have the same key, and so are in the same part
     parts = 1 if report_input.exchanges.is_here else _PARTS
     hops = repeated.where("unique_key is not null and not " + sends.LOGGED).select(
-        *(
-            SOURCE,
-            "capture",
-            "conversation",
-            "opaque",
-            "client_address",
-            "server_address",
-            "offset_msg_id",
-        ),
-        *("unique_key", "topic", "`call`", "unix_micros(request_time) as begin", "latency_us"),
+        *_PLACE,
+        *column_names("capture client_address server_address offset_msg_id topic latency_us"),
+        "`call`",
+        "unix_micros(request_time) as begin",
         f"pmod({sends.KEY}, {parts}) as part",
     )
-    paired = report_input.kept.by_group(hops, "part", _pairs_of, _PAIR_COLUMNS, RELAYS)
+    kept = report_input.kept
+    paired = kept.noted(kept.engine.by_group(hops, "part", _pairs_of, _PAIR_COLUMNS), RELAYS)
     if report_input.kept.is_empty(paired):
         return paired
+    # a relay is proven by any of its messages; its other pairs count then, too
     proven = paired.where("proven and not of_call").select_distinct(*_FOUND)
     proven_pairs = paired.join(proven, _FOUND, "left semi", small=True)
     made = paired.where("of_call").union(proven_pairs)
+    # an inner hop may fit several outer ones: the first counts
     first = f"row_number() over (partition by {', '.join(_PLACE)} order by place) as row"
     return report_input.kept.frame(made.select("*", first).where("row = 1").without("row"), RELAYS)
 
@@ -132,6 +130,7 @@ def _pairs_of(table: pyarrow.Table) -> pyarrow.Table:
             inner.append(rows[pair.inner])
             outer.append(rows[pair.outer])
             made.append((place, *pair.relay, pair.proven, pair.of_call))
+    # what the sends have stays in Arrow; only what the rule finds is made here
     took = table.column("latency_us")
     columns = {name: table.column(name).take(pyarrow.array(inner, "int64")) for name in _PLACE}
     columns["inner_us"] = took.take(pyarrow.array(inner, "int64"))
@@ -145,15 +144,7 @@ def _pairs_of(table: pyarrow.Table) -> pyarrow.Table:
     return pyarrow.Table.from_arrays(arrays, schema=schema)
 
 
-_OF_HOP = (
-    "begin",
-    "latency_us",
-    "client_address",
-    "server_address",
-    "offset_msg_id",
-    "call",
-    "capture",
-)
+_OF_HOP = column_names("begin latency_us client_address server_address offset_msg_id call capture")
 _PAIR_FACTS = ("place", *_FOUND, "proven", "of_call")
 
 
@@ -228,6 +219,8 @@ def with_broker_outcomes(report_input: ReportInput, chosen: Relation, share: str
     STORED wins if there were several responses. `chosen` must be few sends and already kept; the
     result is kept as `share`.
     """
+    # Requests of a proxy are no attempts of a client, but show the outcome of a call without a
+    # response.
     rows = chosen.rows
     if rows is not None and True not in rows.column("call").unique().to_pylist():
         return chosen.adding({"said": "cast(null as string)"})

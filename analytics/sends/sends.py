@@ -1,8 +1,6 @@
 """Sends among the exchanges, with the columns that the retry and isolation reports need.
 
-Rules: a send is a request that carries a producer's message, by remoting or gRPC; the client
-process is identified by its UNIQ_KEY (process id and class loader hash, or MAC address) and the
-client's address. Only sends that may be part of a retry are stitched, in Python (`telling`).
+A send is a request that carries a producer's message, by remoting or gRPC.
 
 RocketMQ: MessageClientIDSetter.
 """
@@ -18,6 +16,7 @@ from dissectors.rows.conversation_facts import CLOSING_US
 from dissectors.rows.outcome import FAILED, SEND_CALLS
 
 from .. import derived
+from ..report import column_names
 from ..schema import SOURCE
 from ..sql.expressions import numbers, text, texts
 from ..sql.relation import Relation
@@ -53,27 +52,11 @@ FAILED_ITSELF = (
 """SQL: a send was refused, or its connection or stream ended before a response."""
 _COLUMNS = (
     SOURCE,
-    *("capture", "conversation", "client_address", "server_address", "status", "end", "opaque"),
-    *("request_packet", "response_packet", "request_time", "response_time", "latency_us"),
-    *(
-        "outcome_class",
-        "response_code",
-        "response_name",
-        "remark",
-        "language",
-        "version",
-        "version_name",
-    ),
-    *(
-        "topic",
-        "group",
-        "queue_id",
-        "broker_name",
-        "unique_key",
-        "key_time",
-        "offset_msg_id",
-        "message_count",
-        "body_bytes",
+    *column_names(
+        "capture conversation client_address server_address status end opaque request_packet"
+        " response_packet request_time response_time latency_us outcome_class response_code"
+        " response_name remark language version version_name topic group queue_id broker_name"
+        " unique_key key_time offset_msg_id message_count body_bytes"
     ),
 )
 """Columns of a send that are read at all."""
@@ -83,6 +66,7 @@ _TAIL = 24
 
 def _maker_of(key: str) -> str:
     """Return, as SQL, the address in a UNIQ_KEY: the only one of a send that never left."""
+    # 32 hex digits: an IPv4 address of 8; 56: an IPv6 address of 32; then process, loader, time
     parts = ", ".join(f"conv(substr({key}, {place}, 2), 16, 10)" for place in (1, 3, 5, 7))
     return (
         f"case length({key}) when 32 then concat_ws('.', {parts})"
@@ -100,6 +84,7 @@ def process_of(key: str) -> str:
 
     They start with the process id, followed by the class loader or, for gRPC, the MAC address.
     """
+    # gRPC: two digits of the version, twelve of the MAC address, four of the process, time, count
     return (
         f"case when octet_length({key}) in {numbers(KEY_LENGTHS)} then substr({key}, -{_TAIL}, 12)"
         f" when {made_by_grpc(key)}"
@@ -128,6 +113,7 @@ def _sends_of(exchanges: Relation, which: str, keys: Relation | None = None) -> 
         f" and server_address is not null and not {OF_CONSUMERS}"
     )
     if keys is not None:
+        # before the columns are added: computing them for all sends would take longer
         chosen = chosen.join(keys, f"{KEY} = key", "left semi", small=True)
     columns = {"call": CALL, "reset": RESET, "was_reset": _WAS_RESET}
     return chosen.adding(columns).select(*_COLUMNS, *columns)
@@ -198,6 +184,7 @@ def with_connections(sends: Relation, conversations: Relation | None) -> Relatio
     facts = conversations.select(
         SOURCE,
         "conversation",
+        # a connection that was open before the capture has no time of its connect
         "if(start != 'midstream', unix_micros(start_time), null) as connected",
         f"if(`end` != 'open', unix_micros(end_time) - {_CLOSING}, null) as closed",
         "ended_by",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..report import ReportInput
+from ..report import ReportInput, column_names
 from ..sql.relation import Relation
 from . import sends
 from .attempt_table import with_attempts
@@ -21,9 +21,9 @@ from .suspects import failures_of, flagged_keys, suspects
 STITCHED = "stitched attempts"
 """The share of `ReportInput.kept` that these are."""
 
-COUNTED = (
-    *("queue_id", "topic", "server_address", "host", "process", "group", "capture", "call"),
-    *("outcome_class", "response_name", "language", "version_name"),
+COUNTED = column_names(
+    "queue_id topic server_address host process group capture call outcome_class response_name"
+    " language version_name"
 )
 """Columns to group counted sends by, shared by all tables that count them."""
 
@@ -81,6 +81,7 @@ def _telling(
     limits: Limits,
 ) -> tuple[Relation, Relation]:
     """Return `Stitched.keys` and their described sends, reusing equal suspects."""
+    # `suspects` assumes the default timeout, and keeps the sends of relays
     usual = limits.timeout_us == DEFAULT_TIMEOUT_US
     if usual and not has_relays(report_input):
         keys, described = suspects(report_input)
@@ -88,6 +89,6 @@ def _telling(
             return keys, described
     else:
         flagged = flagged_keys(produced, names, failures, limits.timeout_us)
-        keys = report_input.kept.repeated(flagged, STITCHED)
+        keys = report_input.kept.noted(report_input.kept.engine.repeated(flagged), STITCHED)
     chosen = produced.join(keys, f"{sends.KEY} = key", "left semi", small=True)
     return keys, report_input.kept.frame(sends.described(chosen, names), STITCHED)

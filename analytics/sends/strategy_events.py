@@ -54,6 +54,7 @@ def _plain(stitch: Stitched, timeout_us: int) -> Relation:
     sent = stitch.sends.where(f"not call and {_NOT_GRPC}")
     others = sent.join(stitch.keys, f"{sends.KEY} = key", "left anti", small=True)
     asked, created = "unix_micros(request_time)", "unix_micros(key_time)"
+    # a message may wait in the application between its creation and its send
     near = f"coalesce({asked} - {created} between 0 and {timeout_us}, false)"
     return others.adding(
         {

@@ -1,10 +1,8 @@
 """Sends that need analysis, selected once for relays, retries, and isolation.
 
-Rules: a message is selected if several requests share its UNIQ_KEY (including both sides of a
-relay), or if one of its sends failed, was answered late, or started soon after a failed connect of
-the same host. All others are one attempt each. Keys are compared as numbers (`sends.KEY`): a
-collision selects both messages, which changes no result. In a large input few sends are selected,
-so further queries need not scan all exchanges.
+A message is selected if several requests share its UNIQ_KEY (including both sides of a relay), or
+if one of its sends failed, was answered late, or started soon after a failed connect of the same
+host. All others are one attempt each.
 """
 
 from __future__ import annotations
@@ -43,9 +41,11 @@ def _suspects(report_input: ReportInput) -> Suspects:
     failures = failures_of(report_input, names)
     all_sends = sends.sends_and_calls_of(report_input.exchanges)
     flagged = flagged_keys(all_sends, names, failures, DEFAULT_TIMEOUT_US)
-    keys = report_input.kept.repeated(flagged, SUSPECTS)
+    # numbers instead of texts: a collision selects both messages, which changes no result
+    keys = report_input.kept.noted(report_input.kept.engine.repeated(flagged), SUSPECTS)
     if keys.rows is None:
         return Suspects(keys, None)
+    # few in a large input: what needs them later does not scan all exchanges again
     chosen = sends.described(sends.sends_and_calls_of(report_input.exchanges, keys), names)
     return Suspects(keys, report_input.kept.frame(chosen, SUSPECTS))
 
@@ -88,6 +88,7 @@ def _with_failures(all_sends: Relation, failures: Relation) -> Relation:
         f"explode(sequence({ended}, {ended} + {_AFTER_S})) as failed_second",
     )
     begin = "unix_micros(request_time)"
+    # a failed connect counts if it began after the message was made, with 1 ms for rounding
     met = (
         f"{_second_of(begin)} = failed_second and array_contains(array(failed_host), {sends.HOST})"
         f" and {begin} between failed_end and failed_end + {SOON_US} and failed_broker != broker"

@@ -18,8 +18,7 @@ def timeout_learnt(messages: Iterable[Sequence[Send]]) -> int | None:
     """Return sendMsgTimeout in µs learned from a client's messages, or None if unknown.
 
     A client without a response to its only attempt closes the connection at the timeout or slightly
-    later, so the smallest of several similar times is the best estimate. Timeouts are usually round
-    numbers. A single time may be the end of the client.
+    later, so the smallest of several similar times is the best estimate.
     """
     waited = sorted(
         send.closed - created
@@ -30,7 +29,8 @@ def timeout_learnt(messages: Iterable[Sequence[Send]]) -> int | None:
         if send.closed - created >= _LEAST_TIMEOUT_US
     )
     for least, following in pairwise(waited):
-        if following - least <= ALIKE_US:
+        if following - least <= ALIKE_US:  # a single time may be that of the client's end
+            # people set round timeouts: half seconds first, then tenths
             whole = least // (5 * _ROUND_US) * 5 * _ROUND_US
             if least - whole <= ALIKE_US and whole >= _LEAST_TIMEOUT_US:
                 return whole

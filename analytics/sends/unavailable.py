@@ -1,10 +1,7 @@
 """Failed connects: evidence of an outage even without a related send.
 
 A producer whose only broker is down sends nothing: the capture has its refused connects and no
-request. Rules: only servers that speak RocketMQ or that a route names count. A client's connect is
-distinguished from a probe's by other requests of its host, since a single packet looks the same. If
-a program on the client's host also opens connections without requests, its failed connects cannot
-be told apart, and the row says so.
+request. Only servers that speak RocketMQ or that a route names count.
 
 RocketMQ: NettyRemotingClient.createChannel.
 """
@@ -22,7 +19,7 @@ from dissectors.remoting.broker_addresses import SEPARATOR
 from dissectors.remoting.code_sets import SENDS
 
 from .. import derived
-from ..report import ReportInput, Row, TableColumn, sum_of
+from ..report import ReportInput, Row, TableColumn, sum_of, table_columns
 from ..schema import SOURCE, arrow_rows
 from ..sql.expressions import numbers, place_of
 from ..sql.relation import Relation
@@ -48,36 +45,29 @@ GAP_US = 10_000_000
 """Minimum time between failed connects of two separate outages."""
 BURST_US = 200_000
 """Maximum time between connects of a client that retries for one message."""
-CONNECT_COUNTS: tuple[TableColumn, ...] = (
-    TableColumn("connects", "int", "", "failed connection attempts"),
-    TableColumn("refused", "int", "", "connection attempts refused with RST"),
-    TableColumn("no_response", "int", "", "connection attempts without any response to the SYN"),
-)
+CONNECT_COUNTS = table_columns("""
+    connects int: failed connection attempts
+    refused int: connection attempts refused with RST
+    no_response int: connection attempts without any response to the SYN
+""")
 CONNECT_COLUMNS: tuple[TableColumn, ...] = (
-    TableColumn("broker", "string", "", "broker name if known, otherwise address"),
-    TableColumn("server_address", "string", "", "`address:port`"),
-    TableColumn("client", "string", "", "client address without port"),
-    TableColumn(
-        "who",
-        "string",
-        "",
-        (
-            "`producer`: sent messages to the server; `client`: sent other requests or learned "
-            "the server from a route; `stranger`: sent nothing (port probe, health check, or "
-            "incomplete capture)"
-        ),
-    ),
+    *table_columns("""
+        broker string: broker name if known, otherwise address
+        server_address string: `address:port`
+        client string: client address without port
+        who string: `producer`: sent messages to the server; `client`: sent other requests or
+          learned the server from a route; `stranger`: sent nothing (port probe, health check, or
+          incomplete capture)
+    """),
     *CONNECT_COUNTS,
-    TableColumn(
-        "silent",
-        "int",
-        "",
-        "connections without any request; if present, some failed attempts may come from a probe",
-    ),
-    TableColumn("first_time", "time", "", "first failed connection attempt"),
-    TableColumn("last_time", "time", "", "last failed connection attempt"),
-    TableColumn("capture", "string", "", "capture of the first occurrence"),
-    TableColumn("conversation", "int", "", "TCP connection number"),
+    *table_columns("""
+        silent int: connections without any request; if present, some failed attempts may come from
+          a probe
+        first_time time: first failed connection attempt
+        last_time time: last failed connection attempt
+        capture string: capture of the first occurrence
+        conversation int: TCP connection number
+    """),
 )
 """One row per server and client address with failed connects."""
 
@@ -108,12 +98,14 @@ def _failed_connects(report_input: ReportInput) -> Relation:
         UNAVAILABLE,
     )
     if report_input.kept.is_empty(failed):
-        return failed
+        return failed  # the usual case: it saves all the queries below
     names = broker_names(report_input)
     requests = _asked(report_input, failed)
     spoken = requests.where("requests > 0").select("server_address").distinct()
     named = names.select("server_address", "broker")
     known = spoken.join(named, ["server_address"], "full")
+    # A connect looks the same from a client and from a probe: other requests of its host decide.
+    # Connections without a request suggest that a probe runs there, too; the row has their number.
     silent = _silent(conversations, failed).adding(dict.fromkeys(_ASKED, "0L"))
     facts = requests.adding({"silent": "0L"}).union(silent)
     summed = facts.grouped(
@@ -196,6 +188,7 @@ def about_connects(rows: Sequence[Row]) -> list[str]:
     """Return the notes about failed connects."""
     notes = []
     for row in rows:
+        # if all of them are attempts of known messages, those messages have notes
         if row["who"] == STRANGER or row["connects"] == row.get("attempts", 0):
             continue
         silent, connects = sum_of([row], "silent"), sum_of([row], "connects")
@@ -254,7 +247,7 @@ def gone_by_bucket(
         spans[-1].append(failure)
     outages: dict[int, list[Gone]] = {}
     for span in spans:
-        unseen = [
+        unseen = [  # the client tried again at once, so a message failed without a send
             pair
             for pair in pairwise(span)
             if pair[1].begin - pair[0].begin <= BURST_US
@@ -262,9 +255,14 @@ def gone_by_bucket(
         ]
         first, last = span[0].begin, span[-1].begin
         gone = Gone(
-            *(span[0].broker, first, last, len(span)),
-            *((unseen[0][0].begin, unseen[-1][1].begin) if unseen else (None, None)),
+            span[0].broker,
+            first,
+            last,
+            connects=len(span),
+            unseen_from=unseen[0][0].begin if unseen else None,
+            unseen_to=unseen[-1][1].begin if unseen else None,
         )
+        # one bucket more on both sides: an attempt may begin in the one next to its outage
         for bucket in range(first // GAP_US - 1, last // GAP_US + 2):
             outages.setdefault(bucket, []).append(gone)
     return {bucket: sorted(group, key=_by_time)[:MOST_GONE] for bucket, group in outages.items()}
@@ -296,7 +294,7 @@ def gone_by_time(kept: Kept, failures: Relation, attempts: Relation) -> Relation
     `failures` are `sends.connect_failures`.
     """
     tied = attempts.where("inferred").select("client as host", "capture", "conversation")
-    return kept.by_groups(failures, tied, "host", _gone_of_host, _GONE_COLUMNS)
+    return kept.noted(kept.engine.by_groups(failures, tied, "host", _gone_of_host, _GONE_COLUMNS))
 
 
 def _gone_of_host(failed: pyarrow.Table, tied: pyarrow.Table) -> pyarrow.Table:
@@ -309,11 +307,11 @@ def _gone_of_host(failed: pyarrow.Table, tied: pyarrow.Table) -> pyarrow.Table:
     return arrow_rows(rows, _GONE_COLUMNS)
 
 
-_GONE_COLUMNS = (
-    TableColumn("client", "string", "", ""),
-    TableColumn("bucket", "int", "", ""),
-    TableColumn("gone", "string", "", ""),
-)
+_GONE_COLUMNS = table_columns("""
+    client string
+    bucket int
+    gone string
+""")
 BUCKET = f"begin div {GAP_US}"
 """SQL: the bucket of `begin` in µs."""
 MOST_GONE = 64

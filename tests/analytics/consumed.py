@@ -8,7 +8,6 @@ from functools import lru_cache
 
 from analytics.consuming import delivery, delivery_tables, group_tables
 from analytics.consuming.group_fold import fold_groups
-from analytics.consuming.group_fold import group_tables as group_tables_of
 from analytics.consuming.group_items import items_of_connections, items_of_group_exchanges
 from analytics.consuming.items import Item, items_of_exchanges, items_of_messages
 from analytics.consuming.known import Known
@@ -73,7 +72,7 @@ def consumers_of(files: Sequence[str]) -> Tables:
         *items_of_group_exchanges(exchanges, known),
         *items_of_connections(connections, known),
     ]
-    found = group_tables_of(fold_groups(sorted(items), known), known)
+    found = fold_groups(sorted(items), known).tables
     every = {table.name: found.get(table.name, []) for table in group_tables.TABLES}
     return typed(every, group_tables.TABLES)
 

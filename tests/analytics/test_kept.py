@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from analytics.kept import Kept
 from analytics.sql.local import LocalEngine
+from analytics.sql.relation import Relation
 from tests.analytics.rows import report_input, row
 
 if TYPE_CHECKING:
@@ -76,8 +77,7 @@ def test_what_the_next_report_shares_stays() -> None:
 def test_what_is_let_go_is_dropped() -> None:
     given = report_input(ROWS)
     results_of(given, ["latency"])
-    connection = given.kept.engine._connected()  # type: ignore[attr-defined]
-    views = "select count(*) from duckdb_views() where not internal"
-    assert connection.sql(views).fetchall() == [(1,)], (
+    views = Relation(["n"], ["select count(*) as n from duckdb_views() where not internal"])
+    assert given.kept.rows(views).column("n").to_pylist() == [1], (
         "the exchanges are there, what was made of them is not"
     )

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analytics.report import ReportTable, TableColumn, can_be_ordered, conforming, in_order
+from analytics.report import (
+    ReportTable,
+    TableColumn,
+    can_be_ordered,
+    column_names,
+    conforming,
+    in_order,
+    table_columns,
+)
 from analytics.result import TableResult, TableRows
 from analytics.schema import arrow_schema_of
 from analytics.spark.engine import SparkEngine
@@ -18,6 +26,23 @@ if TYPE_CHECKING:
 COLUMNS = tuple(
     TableColumn(kind, kind, "", "") for kind in ("string", "int", "float", "bool", "time", "list")
 )
+
+
+def test_columns_are_read_from_text() -> None:
+    found = table_columns("""
+        broker string: its name: that of a route
+        rate float 1/s: exchanges per second over
+          the whole capture
+        key int
+    """)
+    assert found == (
+        TableColumn("broker", "string", "", "its name: that of a route"),
+        TableColumn("rate", "float", "1/s", "exchanges per second over the whole capture"),
+        TableColumn("key", "int", "", ""),
+    )
+    assert column_names("broker -rate key") == ("broker", "-rate", "key")
+
+
 VALUES: dict[str, list[object]] = {
     "string": ["b", None, "", "é", "Z", "\U0001f600", "\uffee"],
     "int": [2, None, -1, 2, 10, 0, None],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dissectors.decode.pipeline import Decode
+from dissectors.decode.pipeline import Decode, DecodeOptions
 from tests.analytics.pcaps import rotated
 from tests.traffic.captures import Interface as Link
 from tests.traffic.captures import PcapngWriter
@@ -41,7 +41,7 @@ def test_several_tasks_give_the_same_rows(
     from analytics.inputs.row_batches import ALL, FINDINGS, TABLES
 
     files = tuple(str(path) for path in captures(tmp_path))
-    request = CaptureRows(files, "input", messages=True)
+    request = CaptureRows(files, "input", DecodeOptions(messages=True))
     rows = request.by_tasks(spark, ALL, 3).persist()
     alone = request.by_tasks(spark, ALL, 1).persist()
     for table in TABLES[:-1]:

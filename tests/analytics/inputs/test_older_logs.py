@@ -175,11 +175,13 @@ def test_ends_of_connections_have_their_current_names_in_spark(
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_files_that_spark_reads(spark: SparkSession, mixed: list[str], expected: Rows) -> None:
+def test_files_that_spark_reads(
+    spark: SparkSession, mixed: list[str], expected: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from analytics.inputs.spark_reader import SparkReader
 
+    monkeypatch.setattr("analytics.inputs.spark_reader.is_small", lambda _: False)
     reader = SparkReader(spark, [])
-    reader._is_small = False
     relation = reader.parquet(mixed, COLUMNS, "older")
     assert relation.rows is None
     assert _derived(reader.engine.rows(relation)) == _twice(expected)

@@ -9,8 +9,9 @@ from io import StringIO
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import duckdb
 import pyarrow.parquet
 import pytest
 
@@ -28,7 +29,6 @@ from tests.analytics.rows import START, moment, report_input, row
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from analytics.sql.relation import Relation
 
 TEXTS: Final = (
     *("orders", "Orders", "orders ", "%RETRY%shop", "a'b", 'a"b', "a\\b", "\\'", "{x}", "${x}"),
@@ -236,29 +236,50 @@ UNTIL: Final = moment_of("2026-11-20T10:02:10")
 FILTERS: Final = (*((where, None, None) for where in WHERES), ("", SINCE, UNTIL))
 
 
+class _Watched:
+    """A connection to DuckDB that keeps the statements of its queries."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self.statements: list[str] = []
+
+    def sql(self, statement: str) -> object:
+        self.statements.append(statement)
+        return self.connection.sql(statement)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.connection, name)
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[_Watched]:
+    """Return the connections that will be opened."""
+    opened: list[_Watched] = []
+    connect = duckdb.connect
+
+    def watch(database: str) -> _Watched:
+        opened.append(_Watched(connect(database)))
+        return opened[-1]
+
+    monkeypatch.setattr("duckdb.connect", watch)
+    return opened
+
+
 @pytest.mark.parametrize(("where", "since", "until"), FILTERS)
 def test_duckdb_reads_few_row_groups(
-    log: Path, where: str, since: Moment | None, until: Moment | None
+    log: Path, where: str, since: Moment | None, until: Moment | None, watched: list[_Watched]
 ) -> None:
     from analytics.inputs.source import read_here
 
     given = chosen(read_here(inputs_of([str(log)])).given, where, since, until)
-    plan = plan_here(given, given.exchanges)
+    given.kept.rows(given.exchanges.grouped((), {"n": "sum(opaque)"}))
+    (engine,) = watched
+    plan = str(engine.execute(f"explain analyze {engine.statements[-1]}").fetchall()[0][1])
     scanned = re.search(r"Row Groups Scanned: (\d+) / (\d+)", plan)
     assert scanned is not None, plan
     assert int(scanned[2]) == GROUPS
     assert 1 <= int(scanned[1]) <= 2, plan
     assert 0 < given.kept.rows(given.exchanges).num_rows <= IN_GROUP
-
-
-def plan_here(given: ReportInput, relation: Relation) -> str:
-    """Return what DuckDB says of how it computed a relation."""
-    from analytics.sql.local import LocalEngine
-
-    engine = given.kept.engine
-    assert isinstance(engine, LocalEngine)
-    statement = engine._statement(relation.grouped((), {"n": "sum(opaque)"}))
-    return str(engine._connected().execute(f"explain analyze {statement}").fetchall()[0][1])
 
 
 @pytest.mark.spark

@@ -61,7 +61,7 @@ def test_what_is_remembered_does_not_grow_with_the_input(monkeypatch: pytest.Mon
             for carried in decode.take_messages():
                 search.add(carried.messages)
     assert search.messages == []
-    assert len(search._past) == 8
+    assert len(search.past) == 8
     assert len(search.client_ids) == 4
     assert len(search.fetches) == 2
 

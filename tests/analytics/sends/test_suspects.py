@@ -37,7 +37,7 @@ def _told(spark: SparkSession | None = None) -> int:
     kept = given.kept
     names = kept.empty(_NAMES)
     flagged = flagged_keys(sends_and_calls_of(given.exchanges), names, None, 3_000_000)
-    keys = kept.rows(kept.repeated(flagged)).column("key").to_pylist()
+    keys = kept.rows(kept.noted(kept.engine.repeated(flagged))).column("key").to_pylist()
     assert len(set(keys)) == len(keys)
     return len(keys)
 
