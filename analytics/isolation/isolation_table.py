@@ -18,7 +18,7 @@ import numpy as np
 from dissectors.remoting.versions import ordinal_of
 from replay.fault import GENERATIONS, FaultSettings
 
-from ..report import TableColumn
+from ..report import TableColumn, table_columns
 from ..schema import arrow_rows
 from ..sends import attempts
 from ..sends.attempt_table import process_name_of
@@ -42,11 +42,11 @@ from .strategy_verdict import Verdict, verdict_of
 if TYPE_CHECKING:
     import pyarrow
 
-_WHO: tuple[TableColumn, ...] = (
-    TableColumn("client", "string", "", "client address without port"),
-    TableColumn("process", "string", "", "process in the UNIQ_KEYs: process ID and loader hash"),
-    TableColumn("group", "string", "", "producer group"),
-)
+_WHO: tuple[TableColumn, ...] = table_columns("""
+    client string: client address without port
+    process string: process in the UNIQ_KEYs: process ID and loader hash
+    group string: producer group
+""")
 _STRATEGY = TableColumn(
     "strategy",
     "string",
@@ -60,56 +60,49 @@ _GENERATION = TableColumn(
     "generation", "string", "", "strategy generation by client version: 4.7, 4.8, or 5.1"
 )
 _BROKER = TableColumn("broker", "string", "", "broker name if known, otherwise address")
-_PACKET = (
-    TableColumn("unique_key", "string", "", "UNIQ_KEY of the message"),
-    TableColumn("capture", "string", "", "capture file"),
-    TableColumn(
-        "request_packet", "int", "", "request packet number; empty for a failed connection attempt"
-    ),
-)
+_PACKET = table_columns("""
+    unique_key string: UNIQ_KEY of the message
+    capture string: capture file
+    request_packet int: request packet number; empty for a failed connection attempt
+""")
 
 PRODUCER_COLUMNS = (
     *_WHO,
-    TableColumn("language", "string", "", "language of the client"),
-    TableColumn("version_name", "string", "", "client version"),
+    *table_columns("""
+        language string: language of the client
+        version_name string: client version
+    """),
     _GENERATION,
     _STRATEGY,
-    TableColumn("reason", "string", "", "reason for the inferred strategy"),
-    TableColumn("brokers", "int", "", "number of brokers it sent to"),
-    TableColumn("attempts", "int", "", "send attempts"),
-    TableColumn("failures", "int", "", "attempts that failed for the client"),
-    TableColumn("windows", "int", "", "actual or hypothetical isolation windows"),
-    TableColumn("isolated_us", "int", "µs", "total length of the windows"),
-    TableColumn(
-        "avoided", "int", "", "attempts to send to other brokers while a broker was isolated"
-    ),
-    TableColumn("to_isolated", "int", "", "attempts to send to an isolated broker"),
-    TableColumn("not_followed", "int", "", "attempts that violate an enabled strategy"),
-    TableColumn("no_better", "int", "", "attempts without a better broker"),
-    TableColumn(
-        "connects_failed",
-        "int",
-        "",
-        "failed connection attempts to its brokers while sending; empty: unknown",
-    ),
-    TableColumn("unreachable", "string", "", "brokers to which connection attempts failed"),
-    TableColumn("first_time", "time", "", "start of the first attempt"),
-    TableColumn("last_time", "time", "", "last event of the producer"),
+    *table_columns("""
+        reason string: reason for the inferred strategy
+        brokers int: number of brokers it sent to
+        attempts int: send attempts
+        failures int: attempts that failed for the client
+        windows int: actual or hypothetical isolation windows
+        isolated_us int µs: total length of the windows
+        avoided int: attempts to send to other brokers while a broker was isolated
+        to_isolated int: attempts to send to an isolated broker
+        not_followed int: attempts that violate an enabled strategy
+        no_better int: attempts without a better broker
+        connects_failed int: failed connection attempts to its brokers while sending; empty: unknown
+        unreachable string: brokers to which connection attempts failed
+        first_time time: start of the first attempt
+        last_time time: last event of the producer
+    """),
 )
 WINDOW_COLUMNS = (
     *_WHO,
     _BROKER,
-    TableColumn(
-        "start", "time", "", ("when the client learned of the failure, as far as packets show")
-    ),
-    TableColumn("end", "time", "", "when the isolation time ended or a response ended it"),
-    TableColumn("length_us", "int", "µs", "length of the window"),
-    TableColumn("cause", "string", "", "cause of the isolation"),
-    TableColumn(
-        "events", "int", "", ("failures and slow responses that started or extended the window")
-    ),
-    TableColumn("ended_by", "string", "", "`time`, or `response` (a fast response, before 5.1.4)"),
-    TableColumn("open", "bool", "", "whether the window was open at the producer's last event"),
+    *table_columns("""
+        start time: when the client learned of the failure, as far as packets show
+        end time: when the isolation time ended or a response ended it
+        length_us int µs: length of the window
+        cause string: cause of the isolation
+        events int: failures and slow responses that started or extended the window
+        ended_by string: `time`, or `response` (a fast response, before 5.1.4)
+        open bool: whether the window was open at the producer's last event
+    """),
     _GENERATION,
     _STRATEGY,
     TableColumn("to_isolated", "int", "", "attempts to send to the broker during the window"),
@@ -118,72 +111,51 @@ WINDOW_COLUMNS = (
 SEND_COLUMNS = (
     *_WHO,
     _BROKER,
-    TableColumn("time", "time", "", "start of the attempt"),
-    TableColumn("topic", "string", "", "topic of the message"),
-    TableColumn("attempt", "int", "", "attempt number"),
-    TableColumn("outcome", "string", "", "outcome"),
-    TableColumn(
-        "why",
-        "string",
-        "",
-        (
-            "`strategy not followed` (or queue chosen by the application); `no strategy`: "
-            "`strategy` is `none` or `off`; `no better broker`; `at the edge`: too close to the "
-            "window bounds; `after unseen attempts`: earlier attempts were not captured"
-        ),
-    ),
-    TableColumn("window_start", "time", "", "start of the window"),
-    TableColumn("window_end", "time", "", "end of the window"),
+    *table_columns("""
+        time time: start of the attempt
+        topic string: topic of the message
+        attempt int: attempt number
+        outcome string: outcome
+        why string: `strategy not followed` (or queue chosen by the application); `no strategy`:
+            `strategy` is `none` or `off`; `no better broker`; `at the edge`: too close to the
+            window bounds; `after unseen attempts`: earlier attempts were not captured
+        window_start time: start of the window
+        window_end time: end of the window
+    """),
     _STRATEGY,
     *_PACKET,
 )
 BROKER_COLUMNS = (
     *_WHO,
     _BROKER,
-    TableColumn("attempts", "int", "", "attempts to send to the broker"),
-    TableColumn("attempts_share", "float", "share", "share of the producer's attempts"),
-    TableColumn("failures", "int", "", "attempts that failed for the client"),
-    TableColumn("windows", "int", "", "actual or hypothetical isolation windows"),
-    TableColumn("isolated_us", "int", "µs", "total isolation while the producer was active"),
-    TableColumn(
-        "isolated_share",
-        "float",
-        "share",
-        "share of the producer's active time; hypothetical unless strategy is `on`",
-    ),
-    TableColumn("to_isolated", "int", "", "attempts to send to the broker while it was isolated"),
-    TableColumn(
-        "absent_us",
-        "int",
-        "µs",
-        ("time since the isolation ended without any attempt; empty: in use"),
-    ),
-    TableColumn(
-        "elsewhere", "int", "", "attempts to send to other brokers since the isolation ended"
-    ),
-    TableColumn(
-        "abandoned",
-        "bool",
-        "",
-        "whether the broker stayed unused for ten times its isolation, or left the route",
-    ),
+    *table_columns("""
+        attempts int: attempts to send to the broker
+        attempts_share float share: share of the producer's attempts
+        failures int: attempts that failed for the client
+        windows int: actual or hypothetical isolation windows
+        isolated_us int µs: total isolation while the producer was active
+        isolated_share float share: share of the producer's active time; hypothetical unless
+            strategy is `on`
+        to_isolated int: attempts to send to the broker while it was isolated
+        absent_us int µs: time since the isolation ended without any attempt; empty: in use
+        elsewhere int: attempts to send to other brokers since the isolation ended
+        abandoned bool: whether the broker stayed unused for ten times its isolation, or left the
+            route
+    """),
     _STRATEGY,
 )
 SETTING_COLUMNS = (
     *_WHO,
-    TableColumn("setting", "string", "", "hypothetical strategy generation"),
-    TableColumn("used", "bool", "", "whether this is the client's own generation"),
-    TableColumn("windows", "int", "", "hypothetical isolation windows"),
-    TableColumn("isolated_us", "int", "µs", "total isolation while the producer was active"),
-    TableColumn("longest_us", "int", "µs", "longest window"),
-    TableColumn("attempts_moved", "int", "", "attempts that would have gone to another broker"),
-    TableColumn("failures_avoided", "int", "", "moved attempts that failed on their actual broker"),
-    TableColumn(
-        "attempts_kept",
-        "int",
-        "",
-        "attempts to send to an isolated broker because no better one existed",
-    ),
+    *table_columns("""
+        setting string: hypothetical strategy generation
+        used bool: whether this is the client's own generation
+        windows int: hypothetical isolation windows
+        isolated_us int µs: total isolation while the producer was active
+        longest_us int µs: longest window
+        attempts_moved int: attempts that would have gone to another broker
+        failures_avoided int: moved attempts that failed on their actual broker
+        attempts_kept int: attempts to send to an isolated broker because no better one existed
+    """),
 )
 
 PRODUCER, WINDOW, SEND, BROKER, SETTING = "producer", "window", "send", "broker", "setting"
