@@ -2,8 +2,8 @@
 
 Rules: a relation has its columns and its text, never its rows. Expressions are Spark SQL that
 `analytics.sql.dialect` translates for DuckDB; both engines give the same rows. The text has only
-the columns that are read: Spark takes longer to plan a query with all of them than to run it over
-a small input.
+the columns that are read: with all of them, planning took a third of the CPU of all reports of a
+small capture.
 """
 
 from __future__ import annotations
