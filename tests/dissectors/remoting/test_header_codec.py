@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import time
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -231,3 +232,16 @@ def test_nested_candidates_take_linear_time() -> None:
     for index in range(count):
         assert not is_header(BINARY_TYPE, data[index * unit + 8 :])
     assert time.process_time() - began < 10
+
+
+def test_judging_a_binary_header_makes_no_fields() -> None:
+    fields = b"".join(struct.pack(">H5sI5s", 5, b"%05d" % n, 5, b"%05d" % n) for n in range(4_000))
+    fixed = struct.pack(">HBHiiII", 1, 0, 0, 1, 0, 0, len(fields))
+    tracemalloc.start()
+    try:
+        assert is_header(BINARY_TYPE, fixed + fields)
+        assert not is_header(BINARY_TYPE, fixed + fields[:-1])
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 3 * len(fields)  # two headers; the fields would take nine times as much
