@@ -13,7 +13,6 @@ ABSENT: Final = 0
 """place of a missing value"""
 PLACE_END: Final = 0xFFFFFFFF
 """low bits of a place: end of the value; the start is above them"""
-_NULL: Final = b"null"
 _ZERO: Final = 0x30
 _MINUS: Final = 0x2D
 _LETTERS: Final = ord("A") - ord("9") - 1
@@ -24,11 +23,8 @@ _LONGEST_COPY: Final = 64
 
 
 def put_number(out: BytesWriter, number: i64) -> None:
-    """Write an integer, null for NOTHING."""
+    """Write an integer greater than NOTHING."""
     if number < 0:
-        if number == NOTHING:
-            out.write(_NULL)
-            return
         out.append(_MINUS)
         number = -number
     if number >= _EIGHT_DIGITS:

@@ -386,7 +386,10 @@ def put_text(sink: RowSink, name: str, view: HeaderView, place: i64) -> None:
 
 def filled(place: i64) -> i64:
     """Return a position, or ABSENT for an empty text."""
-    return ABSENT if place >> 32 == place & PLACE_END else place
+    # Two returns: in one expression, mypyc would make an object of each number.
+    if place >> 32 == place & PLACE_END:
+        return ABSENT
+    return place
 
 
 def queue_id_of(request: HeaderView | None, response: HeaderView | None) -> i64:

@@ -13,8 +13,7 @@ from mypy_extensions import i64
 
 from ..findings import Finding
 from ..rows.column_bytes import ArrowSink
-from ..rows.encoded import Columns, EncodedBatch, Lines, parts_by_chunk
-from ..rows.parquet import BATCH_ROWS, batches_of, exchange_table, message_table
+from ..rows.encoded import BATCH_ROWS, Columns, EncodedBatch, Lines, parts_by_chunk
 from ..rows.record import COLUMNS
 from ..rows.row_sink import JsonSink
 from ..tcp.capture import CAPTURE_SHIFT
@@ -106,7 +105,7 @@ class MessageCollector:
             if table.took_send(request, response, capture, self._findings):
                 return
         (row,) = self._records.of([exchange])
-        table.rows_of(request, response, row, self._findings)
+        table.take_exchange(request, response, row, self._findings)
 
     def give_counted(
         self,
@@ -174,6 +173,8 @@ def log_of(
 
     After each chunk an empty batch is yielded; otherwise the same as `columns_of`.
     """
+    from ..rows.parquet import batches_of, exchange_table, message_table  # not for JSON lines
+
     findings: list[Finding] = []
     counts: list[int] = []
     message_counts: list[int] = []

@@ -69,8 +69,8 @@ _IS_UNUSUAL: Final = [byte in UNUSUAL_STARTS for byte in range(256)]
 _MOST_STARTS: Final = 4096
 """maximum directions with a cached row start"""
 _JAVA: Final = "JAVA"
-_MOST_LANGUAGES: Final = 256
-"""maximum cached languages: a binary header has one byte for them"""
+_MOST_SENDERS: Final = 256
+"""maximum cached languages and versions other than Java's"""
 _SMALL_CODES: Final = 1024
 """request codes with a cached row part"""
 
@@ -92,9 +92,9 @@ class ExchangeWriter:
     """Writes rows of exchanges into a sink."""
 
     __slots__ = (
-        "_answered", "_brokers", "_captures", "_client_id", "_codes", "_facts", "_findings",
-        "_java", "_languages", "_ok", "_request_view", "_response_view", "_shown", "_sink",
-        "_starts", "_succeeded", "_usual_end", "_versions",
+        "_answered", "_brokers", "_captures", "_client_id", "_codes", "_facts", "_findings", "_ok",
+        "_request_view", "_response_view", "_senders", "_shown", "_sink", "_starts", "_succeeded",
+        "_successes", "_usual", "_usual_end", "_versions",
     )  # fmt: skip
 
     def __init__(self, sink: RowSink, captures: list[str], findings: list[Finding]) -> None:
@@ -105,10 +105,11 @@ class ExchangeWriter:
         self._starts: dict[bytes, _Start] = {}
         self._answered = sink.part("status", [ANSWERED])
         self._codes: list[RowPart | None] = [None] * _SMALL_CODES
-        self._java = sink.part("language", [_JAVA])
-        self._languages: dict[str, RowPart] = {}
+        self._successes: list[RowPart | None] = [None] * _SMALL_CODES
+        self._senders: dict[tuple[str, int, str], RowPart] = {}
         self._versions: list[RowPart | None] = [None] * (2 * HIGHER_VERSION + 2)
         self._ok = sink.part("outcome_class", [OK])
+        self._usual = sink.part("brokers", [[], [], OK])
         self._succeeded = sink.part("response_code", [0, SUCCESS])
         self._usual_end = sink.part("end", [None, [], None])
         self._request_view: HeaderView | None = None
@@ -168,12 +169,16 @@ class ExchangeWriter:
         self._write_message(request)
         self._write_sizes(request, response)
         self._write_connection(first, request, response)
-        sink.texts("brokers", self._brokers)
-        sink.texts("facts", self._facts)
-        if is_answered and response is not None and _is_success(response):
-            sink.shared(self._ok)
+        is_ok = is_answered and response is not None and _is_success(response)
+        if is_ok and not self._brokers and not self._facts:
+            sink.shared(self._usual)
         else:
-            sink.text("outcome_class", self._outcome_of(exchange))
+            sink.texts("brokers", self._brokers)
+            sink.texts("facts", self._facts)
+            if is_ok:
+                sink.shared(self._ok)
+            else:
+                sink.text("outcome_class", self._outcome_of(exchange))
         self._write_key_time(request)
         if self._client_id is None:
             sink.null("client_id")
@@ -210,26 +215,25 @@ class ExchangeWriter:
     def _write_names(self, exchange: Exchange, request: Pdu | None, response: Pdu | None) -> None:
         """Write the names of request and response."""
         sink = self._sink
-        remark: str | None = None
+        remark = response.head.remark if response is not None else None
+        is_success = response is not None and _is_success(response)
         if request is None or request.head.is_call:
             sink.null("request_code")
             sink.text("request_name", names_of(exchange)[0])
+            if is_success:
+                sink.shared(self._succeeded)
         else:
-            self._write_code(request.head)
+            sink.shared(self._code_of(request.head, is_success))
         if response is None:
             sink.null("response_code")
             sink.null("response_name")
-        else:
+        elif not is_success:
             head = response.head
-            remark = head.remark
-            if _is_success(response):
-                sink.shared(self._succeeded)
+            if head.is_call and head.code == NO_CODE:
+                sink.null("response_code")
             else:
-                if head.is_call and head.code == NO_CODE:
-                    sink.null("response_code")
-                else:
-                    sink.number("response_code", head.code)
-                sink.text("response_name", names_of(exchange)[1])
+                sink.number("response_code", head.code)
+            sink.text("response_name", names_of(exchange)[1])
         if not remark and request is not None:
             remark = request.head.remark
         if remark:
@@ -237,56 +241,52 @@ class ExchangeWriter:
         else:
             sink.null("remark")
 
-    def _write_code(self, head: HeaderView) -> None:
+    def _code_of(self, head: HeaderView, is_success: bool) -> RowPart:
+        """Return a request's code and name, with those of the response if it succeeded."""
         code: i64 = head.code
+        parts = self._successes if is_success else self._codes
         part: RowPart | None = None
         if 0 <= code < _SMALL_CODES:
-            part = self._codes[code]
+            part = parts[code]
         if part is None:
-            name = request_name(int(code))
-            part = self._sink.part("request_code", [int(code), name])
+            values: list[object] = [int(code), request_name(int(code))]
+            if is_success:
+                values += [0, SUCCESS]
+            part = self._sink.part("request_code", values)
             if 0 <= code < _SMALL_CODES:
-                self._codes[code] = part
-        self._sink.shared(part)
+                parts[code] = part
+        return part
 
     def _write_sender(self, pdu: Pdu) -> None:
         """Write the columns of the client, or of the server for an orphan."""
         sink, head = self._sink, pdu.head
-        if head.language == _JAVA:
-            sink.shared(self._java)
-        else:
-            sink.shared(self._languages.get(head.language) or self._new_language(head.language))
         if head.is_call:
             command = pdu.command
             assert isinstance(command, CallCommand)
+            sink.text("language", head.language or None)
             sink.null("version")
             sink.text("version_name", command.client_version)
             sink.text("serialize_type", head.serialize_type)
             return
-        sink.shared(self._version_of(head))
+        sink.shared(self._sender_of(head))
 
-    def _new_language(self, language: str) -> RowPart:
-        part = self._sink.part("language", [language or None])
-        if len(self._languages) < _MOST_LANGUAGES:
-            self._languages[language] = part
-        return part
-
-    def _version_of(self, head: HeaderView) -> RowPart:
-        """Return the version of a header with its name and serialization."""
+    def _sender_of(self, head: HeaderView) -> RowPart:
+        """Return the language and version of a header, with its serialization."""
         version: i64 = head.version
         place: i64 = 2 * version  # two parts for each version: one per serialization
         if head.serialize_type == JSON:
             place += 1
-        part: RowPart | None = None
-        is_known = 0 <= version <= HIGHER_VERSION
-        if is_known:
-            part = self._versions[place]
+        is_usual = head.language == _JAVA and 0 <= version <= HIGHER_VERSION
+        number = int(version)
+        key = None if is_usual else (head.language, number, head.serialize_type)
+        part = self._versions[place] if key is None else self._senders.get(key)
         if part is None:
-            number = int(version)
-            values = [number, version_name(number), head.serialize_type]
-            part = self._sink.part("version", values)
-            if is_known:
+            values = [head.language or None, number, version_name(number), head.serialize_type]
+            part = self._sink.part("language", values)
+            if key is None:
                 self._versions[place] = part
+            elif len(self._senders) < _MOST_SENDERS:
+                self._senders[key] = part
         return part
 
     def _write_message(self, request: Pdu | None) -> None:

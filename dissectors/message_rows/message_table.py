@@ -21,7 +21,7 @@ from ..grpc.command import NO_CODE, CallCommand
 from ..remoting.bodies.custom import take_problems
 from ..remoting.code_sets import SENDS
 from ..remoting.codes import RequestCode
-from ..remoting.messages.batch import decode_batch
+from ..remoting.messages.batch import starts_batch
 from ..remoting.messages.orphan_responses import request_code_of_response
 from ..remoting.messages.records import decode_messages
 from ..rows.column_bytes import ArrowSink
@@ -163,7 +163,7 @@ class MessageTable:
         Return False if it is no send, or a send of several messages, which `rows_of` handles.
         """
         code = request.head.code
-        if code not in SENDS or (code == SEND_BATCH and decode_batch(request.body).items):
+        if code not in SENDS or (code == SEND_BATCH and starts_batch(request.body)):
             return False
         size = len(request.body)
         if response is not None:
@@ -190,22 +190,22 @@ class MessageTable:
 
         A message without a possible row becomes a finding in `findings`.
         """
-        pdu = request or response
-        if pdu is None or not self.is_of_messages(request, response):
+        if not self.is_of_messages(request, response):
             return []
         if request is None or not self.took_send(request, response, row.capture, findings):
-            self._take_exchange(request, response, pdu, row, findings)
+            self.take_exchange(request, response, row, findings)
         return [] if self._objects is None else self._objects.take()
 
-    def _take_exchange(
+    def take_exchange(
         self,
         request: Pdu | None,
         response: Pdu | None,
-        pdu: Pdu,
         row: ExchangeRecord,
         findings: list[Finding],
     ) -> None:
-        """Write the messages of an exchange that is no single send."""
+        """Write the messages of an exchange that is no single send; `row` is its row."""
+        pdu = request or response
+        assert pdu is not None
         code = _code_of(request, pdu)
         if code in _NAMING:
             self._note_client(row)

@@ -172,7 +172,8 @@ class MessageWriter:
                 row.broker_name,
             ],
         )  # fmt: skip
-        sink.repeat([head, rest], count)
+        groups = sink.part("consumer_group", [group])
+        sink.repeat([head, rest, groups], count)
         record.begin(group)
         at = 0
         place: i64 = 0
@@ -181,16 +182,16 @@ class MessageWriter:
             sink.repeated(head)
             sink.number("place", place)
             sink.repeated(rest)
-            self.write_record(record, group, None, None)
+            self.write_record(record, groups, None, None)
             sink.end()
             place += 1
             at = whole.stop
         return True
 
     def write_record(
-        self, record: RecordView, group: str | None, form: str | None, body: str | None
+        self, record: RecordView, groups: RowPart, form: str | None, body: str | None
     ) -> None:
-        """Write the columns of a stored record, delivered to a group."""
+        """Write the columns of a stored record; `groups` is the part of the consumer group."""
         sink, data = self._sink, record.data
         if record.queue != self._queue:
             self._queue = record.queue
@@ -200,7 +201,7 @@ class MessageWriter:
         sink.integer("queue_offset", record.queue_offset)
         sink.null("covers")
         sink.utf8("producer_group", data, record.producers, record.producers_stop)
-        sink.text("consumer_group", group)
+        sink.repeated(groups)
         sink.utf8("unique_key", data, record.unique, record.unique_stop)
         if record.host_stop - record.host_at == _HOST:
             put_hex(self._id, data, record.host_at)
@@ -248,16 +249,19 @@ class MessageWriter:
         is_half = _is_half(view)
         event = event_of(view, response_view)
         # Half messages and delayed ones have their offset in another queue.
-        is_in_queue = event in (STORED, RETURNED, DEAD) and _LATER.isdisjoint(properties)
+        is_in_queue = event in (STORED, RETURNED, DEAD)
+        if properties and is_in_queue:
+            is_in_queue = _LATER.isdisjoint(properties)
         transaction = properties.get("__transactionId__")
         if is_half and response is not None:
             transaction = response.command.ext_fields.get("transactionId") or transaction
         due = _due_time(response_view, properties)
-        topic = view.text(view.topic)
         form = body = None
         if body_limit:
             flags = number_of(view.text(view.sys_flag)) or 0
-            message = StoredMessage(topic or "", request.body, properties, sys_flag=flags)
+            message = StoredMessage(
+                view.text(view.topic) or "", request.body, properties, sys_flag=flags
+            )
             form, body = body_of(message, body_limit, budget)
         self._write_request(request, response, event, capture, client)
         put_text(sink, "broker_name", view, view.broker_name)
@@ -265,7 +269,8 @@ class MessageWriter:
         if self._is_usual:
             put_text(sink, "original_topic", view, filled(view.topic))
         else:
-            sink.text("original_topic", original_topic_of(topic, properties))
+            original_topic = original_topic_of(view.text(view.topic), properties)
+            sink.text("original_topic", original_topic)
         sink.number("queue_id", queue_id_of(view, response_view))
         if is_in_queue:
             sink.number("queue_offset", queue_offset_of(view, response_view))
@@ -387,13 +392,13 @@ class MessageWriter:
 class FactsReader:
     """Extracts facts from decoded stored messages, delivered to a group or only viewed."""
 
-    __slots__ = ("_group", "_record", "_sink", "_writer")
+    __slots__ = ("_groups", "_record", "_sink", "_writer")
 
     def __init__(self, group: str | None) -> None:
-        self._group = group
         self._record = RecordView()
         self._record.begin(group)
         self._sink = ObjectSink(Facts)
+        self._groups = self._sink.part("consumer_group", [group])
         self._writer = MessageWriter(self._sink)
 
     def facts_of(
@@ -402,7 +407,7 @@ class FactsReader:
         """Return the facts of a message, with at most `limit` bytes of its body."""
         form, body = body_of(message, body_limit, budget)
         self._record.take(message)
-        self._writer.write_record(self._record, self._group, form, body)
+        self._writer.write_record(self._record, self._groups, form, body)
         self._sink.end()
         (facts,) = self._sink.take()
         assert isinstance(facts, Facts)

@@ -35,65 +35,39 @@ class ColumnBytes(NamedTuple):
 
 
 class ColumnWriter:
-    """Writer of the values of one column."""
+    """Writer of the values of one column.
 
-    __slots__ = ("_bits", "_nulls", "_rows", "_word")
+    Nulls, and the validity bits of values, are only counted until the other kind follows.
+    """
+
+    __slots__ = ("_bits", "_nulls", "_rows", "_valid", "_waiting", "_word")
 
     def __init__(self) -> None:
         self._bits = BytesWriter()
         self._word: i64 = 0
+        """validity bits that do not fill a byte yet"""
         self._rows: i64 = 0
+        """values with validity bits"""
         self._nulls: i64 = 0
+        """nulls among them"""
+        self._valid: i64 = 0
+        """values after them"""
+        self._waiting: i64 = 0
+        """nulls after those, not yet written"""
 
-    def _note(self, valid: bool) -> None:
-        """Record whether the added value is valid."""
-        at: i64 = self._rows & 7
-        if valid:
-            self._word |= 1 << at
-        else:
-            self._nulls += 1
-        self._rows += 1
-        if at == 7:
-            self._bits.append(u8(self._word))
-            self._word = 0
-
-    def _note_times(self, valid: bool, count: i64) -> None:
-        """Record whether `count` added values are valid."""
-        # Bits up to the end of a byte, whole bytes, then the remaining bits.
-        while count > 0 and self._rows & 7:
-            self._note(valid)
-            count -= 1
-        whole: i64 = count >> 3
-        if whole:
-            self._bits.write((b"\xff" if valid else b"\0") * int(whole))
-            self._rows += whole << 3
-            if not valid:
-                self._nulls += whole << 3
-        count &= 7
-        while count > 0:
-            self._note(valid)
-            count -= 1
-
-    def _taken_validity(self) -> bytes | None:
-        """Return the validity bits, or None if all values are valid, and reset them."""
-        if self._rows & 7:
-            self._bits.append(u8(self._word))
-        bits = self._bits.getvalue() if self._nulls else None
-        self._bits.truncate(0)
-        self._word = 0
-        self._rows = self._nulls = 0
-        return bits
+    def add_null(self) -> None:
+        """Add a null."""
+        self._waiting += 1
 
     def add_value(self, value: object) -> None:
         """Add a value of a row, clamped or replaced if it does not fit."""
         raise NotImplementedError
 
-    def add_null(self) -> None:
-        """Add a null."""
-        raise NotImplementedError
-
     def add_times(self, value: object, count: i64) -> None:
         """Add a value `count` times."""
+        if value is None:
+            self._waiting += count
+            return
         while count > 0:
             self.add_value(value)
             count -= 1
@@ -101,6 +75,49 @@ class ColumnWriter:
     def take(self) -> ColumnBytes:
         """Return the values since the last call."""
         raise NotImplementedError
+
+    def _fill(self, count: i64) -> None:
+        """Write the space of nulls."""
+        raise NotImplementedError
+
+    def _write_nulls(self) -> None:
+        """Write the waiting nulls."""
+        self._write_bits(1, self._valid)
+        self._write_bits(0, self._waiting)
+        self._nulls += self._waiting
+        self._fill(self._waiting)
+        self._valid = self._waiting = 0
+
+    def _write_bits(self, bit: i64, count: i64) -> None:
+        # Bits up to the end of a byte, whole bytes, then the remaining bits.
+        while count > 0 and (self._rows & 7 or count < 8):
+            at: i64 = self._rows & 7
+            self._word |= bit << at
+            self._rows += 1
+            count -= 1
+            if at == 7:
+                self._bits.append(u8(self._word))
+                self._word = 0
+        if count > 0:
+            self._bits.write((b"\xff" if bit else b"\0") * int(count >> 3))
+            self._rows += count
+            self._word = (1 << (count & 7)) - 1 if bit else 0
+
+    def _taken_validity(self) -> tuple[int, int, bytes | None]:
+        """Return the rows, the nulls, and the validity bits (None: no nulls), and reset them.
+
+        Waiting nulls have been written.
+        """
+        rows, nulls = int(self._rows + self._valid), int(self._nulls)
+        bits: bytes | None = None
+        if nulls:
+            self._write_bits(1, self._valid)
+            if self._rows & 7:
+                self._bits.append(u8(self._word))
+            bits = self._bits.getvalue()
+        self._bits.truncate(0)
+        self._rows = self._nulls = self._valid = self._word = 0
+        return rows, nulls, bits
 
 
 class NumberWriter(ColumnWriter):
@@ -117,27 +134,24 @@ class NumberWriter(ColumnWriter):
 
     def add(self, number: i64) -> None:
         """Add a number."""
+        if self._waiting:
+            self._write_nulls()
         write_i64_le(self._data, number)
-        self._note(True)
+        self._valid += 1
 
     def add_known(self, number: i64) -> None:
         """Add a number, or a null for NOTHING."""
         if number == NOTHING:
-            self.add_null()
+            self._waiting += 1
         else:
             self.add(number)
 
-    def add_null(self) -> None:
-        """Add a null."""
-        write_i64_le(self._data, 0)  # Arrow has a place for it, with any value
-        self._note(False)
-
     def add_value(self, value: object) -> None:
         """Add an integer, or None."""
-        if not isinstance(value, int):
-            self.add_null()
-            return
-        self.add(self._fitting(value))
+        if isinstance(value, int):
+            self.add(self._fitting(value))
+        else:
+            self._waiting += 1
 
     def _fitting(self, value: int) -> int:
         """Return a row's number in the unit and range of the column."""
@@ -148,19 +162,28 @@ class NumberWriter(ColumnWriter):
 
     def add_times(self, value: object, count: i64) -> None:
         """Add an integer, or None, `count` times."""
-        number: i64 = 0
-        if isinstance(value, int):
-            number = self._fitting(value)
-        left: i64 = count
-        while left > 0:
+        if not isinstance(value, int):
+            self._waiting += count
+            return
+        if self._waiting:
+            self._write_nulls()
+        number: i64 = self._fitting(value)
+        self._valid += count
+        while count > 0:
             write_i64_le(self._data, number)
-            left -= 1
-        self._note_times(isinstance(value, int), count)
+            count -= 1
+
+    def _fill(self, count: i64) -> None:
+        while count > 0:
+            write_i64_le(self._data, 0)  # Arrow has a place for a null, with any value
+            count -= 1
 
     def take(self) -> ColumnBytes:
         """Return the numbers since the last call."""
-        rows, nulls = int(self._rows), int(self._nulls)
-        column = ColumnBytes(rows, nulls, [self._taken_validity(), self._data.getvalue()])
+        if self._waiting:
+            self._write_nulls()
+        rows, nulls, validity = self._taken_validity()
+        column = ColumnBytes(rows, nulls, [validity, self._data.getvalue()])
         self._data.truncate(0)
         return column
 
@@ -178,28 +201,26 @@ class TextWriter(ColumnWriter):
 
     def add(self, text: bytes) -> None:
         """Add a text."""
+        if self._waiting:
+            self._write_nulls()
         self._data.write(text)
-        self._end(True)
+        write_i32_le(self._ends, i32(len(self._data)))
+        self._valid += 1
 
     def add_range(self, data: bytes, at: i64, end: i64) -> None:
         """Add a text from a range of bytes."""
+        if self._waiting:
+            self._write_nulls()
         copy_range(self._data, data, at, end)
-        self._end(True)
+        write_i32_le(self._ends, i32(len(self._data)))
+        self._valid += 1
 
     def add_place(self, data: bytes, place: i64) -> None:
         """Add the text at a position, or a null for ABSENT."""
         if place == ABSENT:
-            self.add_null()
+            self._waiting += 1
         else:
             self.add_range(data, place >> 32, place & PLACE_END)
-
-    def add_null(self) -> None:
-        """Add a null."""
-        self._end(False)
-
-    def _end(self, valid: bool) -> None:
-        write_i32_le(self._ends, i32(len(self._data)))
-        self._note(valid)
 
     def add_value(self, value: object) -> None:
         """Add a str, UTF-8 bytes, or None; lone surrogates are replaced."""
@@ -208,29 +229,38 @@ class TextWriter(ColumnWriter):
         elif isinstance(value, str):
             self.add(value.encode("utf-8", "replace"))
         else:
-            self.add_null()
+            self._waiting += 1
 
     def add_times(self, value: object, count: i64) -> None:
         """Add a text, or None, `count` times."""
-        is_known = value is not None
-        data = value if isinstance(value, bytes) else b""
         if isinstance(value, str):
-            data = value.encode("utf-8", "replace")
-        if data:
-            self._data.write(data * int(count))
-        size: i64 = len(data)
-        end: i64 = len(self._data) - size * count
-        left: i64 = count
-        while left > 0:
+            value = value.encode("utf-8", "replace")
+        if not isinstance(value, bytes):
+            self._waiting += count
+            return
+        if self._waiting:
+            self._write_nulls()
+        end: i64 = len(self._data)
+        size: i64 = len(value)
+        self._data.write(value * int(count))
+        self._valid += count
+        while count > 0:
             end += size
             write_i32_le(self._ends, i32(end))
-            left -= 1
-        self._note_times(is_known, count)
+            count -= 1
+
+    def _fill(self, count: i64) -> None:
+        end = i32(len(self._data))
+        while count > 0:
+            write_i32_le(self._ends, end)
+            count -= 1
 
     def take(self) -> ColumnBytes:
         """Return the texts since the last call."""
-        rows, nulls = int(self._rows), int(self._nulls)
-        buffers = [self._taken_validity(), self._ends.getvalue(), self._data.getvalue()]
+        if self._waiting:
+            self._write_nulls()
+        rows, nulls, validity = self._taken_validity()
+        buffers = [validity, self._ends.getvalue(), self._data.getvalue()]
         self._data.truncate(0)
         self._ends.truncate(4)  # the first offset, 0, stays
         return ColumnBytes(rows, nulls, buffers)
@@ -239,28 +269,28 @@ class TextWriter(ColumnWriter):
 class FlagWriter(ColumnWriter):
     """Writer of booleans."""
 
-    __slots__ = ("_data", "_flags")
+    __slots__ = ("_count", "_data", "_flags")
 
     def __init__(self) -> None:
         super().__init__()
         self._data = BytesWriter()
         self._flags: i64 = 0
+        """flags that do not fill a byte yet"""
+        self._count: i64 = 0
 
     def add(self, flag: bool) -> None:
         """Add a boolean."""
+        if self._waiting:
+            self._write_nulls()
         self._put(flag)
-        self._note(True)
-
-    def add_null(self) -> None:
-        """Add a null."""
-        self._put(False)
-        self._note(False)
+        self._valid += 1
 
     def _put(self, flag: bool) -> None:
-        at: i64 = self._rows & 7
+        at: i64 = self._count & 7
         one: i64 = 1
         if flag:
             self._flags |= one << at
+        self._count += 1
         if at == 7:
             self._data.append(u8(self._flags))
             self._flags = 0
@@ -270,16 +300,23 @@ class FlagWriter(ColumnWriter):
         if isinstance(value, bool):
             self.add(value)
         else:
-            self.add_null()
+            self._waiting += 1
+
+    def _fill(self, count: i64) -> None:
+        while count > 0:
+            self._put(False)
+            count -= 1
 
     def take(self) -> ColumnBytes:
         """Return the flags since the last call."""
-        rows, nulls = int(self._rows), int(self._nulls)
-        if rows & 7:  # the last byte is not full
+        if self._waiting:
+            self._write_nulls()
+        if self._count & 7:  # the last byte is not full
             self._data.append(u8(self._flags))
-        column = ColumnBytes(rows, nulls, [self._taken_validity(), self._data.getvalue()])
+        rows, nulls, validity = self._taken_validity()
+        column = ColumnBytes(rows, nulls, [validity, self._data.getvalue()])
         self._data.truncate(0)
-        self._flags = 0
+        self._flags = self._count = 0
         return column
 
 
@@ -297,28 +334,32 @@ class ListWriter(ColumnWriter):
 
     def add(self, texts: list[str]) -> None:
         """Add a list."""
+        if self._waiting:
+            self._write_nulls()
         for text in texts:
             self._items.add_value(text)
         self._seen += len(texts)
         write_i32_le(self._ends, i32(self._seen))
-        self._note(True)
-
-    def add_null(self) -> None:
-        """Add a null."""
-        write_i32_le(self._ends, i32(self._seen))
-        self._note(False)
+        self._valid += 1
 
     def add_value(self, value: object) -> None:
         """Add a list, or None."""
         if isinstance(value, list):
             self.add(value)
         else:
-            self.add_null()
+            self._waiting += 1
+
+    def _fill(self, count: i64) -> None:
+        while count > 0:
+            write_i32_le(self._ends, i32(self._seen))
+            count -= 1
 
     def take(self) -> ColumnBytes:
         """Return the lists since the last call."""
-        rows, nulls = int(self._rows), int(self._nulls)
-        buffers = [self._taken_validity(), self._ends.getvalue()]
+        if self._waiting:
+            self._write_nulls()
+        rows, nulls, validity = self._taken_validity()
+        buffers = [validity, self._ends.getvalue()]
         self._ends.truncate(4)
         self._seen = 0
         return ColumnBytes(rows, nulls, buffers, self._items.take())

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     import pyarrow
+
+BATCH_ROWS: Final = 4096
+"""rows converted to columns together"""
 
 
 class RowForm(StrEnum):

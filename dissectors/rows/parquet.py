@@ -20,7 +20,7 @@ from msgspec.structs import astuple
 from .column import DISTINCT_TEXTS
 from .column_bytes import LAST_MICROSECOND, ColumnBytes
 from .conversation_record import CONVERSATION_COLUMNS
-from .encoded import Columns, EncodedRows, chunks_up_to
+from .encoded import BATCH_ROWS, Columns, EncodedRows, chunks_up_to
 from .message_record import MESSAGE_COLUMNS
 from .record import COLUMNS
 from .row_times import RowTimes, Span
@@ -33,8 +33,6 @@ ROW_GROUP_ROWS = 32_768
 """rows per row group; about 10 MiB of Arrow memory with 35 columns"""
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 """maximum bytes of a row group, which then has fewer rows or is split"""
-BATCH_ROWS = 4096
-"""rows converted to columns together"""
 _INT64 = 2**63 - 1
 _REPEATED: Final = (
     *("conversation", "request_code", "response_code", "version", "queue_id", "missing_bytes"),

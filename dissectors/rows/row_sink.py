@@ -22,6 +22,7 @@ from .tables import encodable_value
 from .timed_rows import TimeWriter
 
 _ENCODER: Final = msgspec.json.Encoder()
+_NULL: Final = b"null"
 _LINE_END: Final = b"}\n"
 _EMPTY: Final = b"[]"
 _NO_TEXTS: Final[list[str]] = []
@@ -119,23 +120,38 @@ class RowSink:
 
 @final
 class JsonSink(RowSink):
-    """Buffered JSON lines."""
+    """Buffered JSON lines.
 
-    __slots__ = ("_at", "_columns", "_ends", "_names", "_nulls", "_out", "_rows", "_times")
+    Nulls are only counted; the next value writes them and its name in one piece.
+    """
+
+    __slots__ = (
+        "_at", "_columns", "_ends", "_last", "_last_encoded", "_names", "_out", "_pieces",
+        "_places", "_rows", "_times", "_written",
+    )  # fmt: skip
 
     def __init__(self, columns: Sequence[Column], with_ends: bool = False) -> None:
         """`with_ends`: `take_ends` will be called."""
         self._columns = list(columns)
+        self._places = {column.name: place for place, column in enumerate(columns)}
         starts = ["{", *["," for _ in columns[1:]]]
         self._names = [
             f'{start}"{column.name}":'.encode()
             for start, column in zip(starts, columns, strict=True)
         ]
-        self._nulls = [name + b"null" for name in self._names]
+        self._names.append(_LINE_END)
+        self._pieces: list[list[bytes]] = [[] for _ in columns]
+        """pieces by their first null, once needed"""
+        self._last: list[str | None] = [None] * len(columns)
+        """last text of each column"""
+        self._last_encoded = [b""] * len(columns)
         self._times = [TimeWriter() for _ in columns]
         self._out = BytesWriter()
         self._ends = BytesWriter() if with_ends else None
         self._at: i64 = 0
+        """columns of the row that have a value"""
+        self._written: i64 = 0
+        """as `_at`, without pending nulls"""
         self._rows: i64 = 0
 
     @property
@@ -162,18 +178,28 @@ class JsonSink(RowSink):
         return ends
 
     def _begin(self) -> BytesWriter:
-        """Write the name of the next column."""
-        out = self._out
-        out.write(self._names[self._at])
-        self._at += 1
+        """Write pending nulls and the name of the next column."""
+        out, at = self._out, self._at
+        out.write(self._names[at] if self._written == at else self._piece(at))
+        self._at = self._written = at + 1
         return out
 
+    def _piece(self, at: i64) -> bytes:
+        """Return the pending nulls and the name of a column, or the line end."""
+        first = self._written
+        pieces = self._pieces[first]
+        if not pieces:
+            nulls = b""
+            for name in self._names[first:]:
+                pieces.append(nulls + name)
+                nulls += name + _NULL
+        return pieces[at - first]
+
     def number(self, name: str, number: i64) -> None:  # noqa: ARG002
-        # As `_begin` does; inline, because most values are numbers and plain texts.
-        out = self._out
-        out.write(self._names[self._at])
-        self._at += 1
-        put_number(out, number)
+        if number == NOTHING:
+            self._at += 1
+        else:
+            put_number(self._begin(), number)
 
     def integer(self, name: str, number: i64) -> None:  # noqa: ARG002
         put_integer(self._begin(), number)
@@ -189,9 +215,7 @@ class JsonSink(RowSink):
         if place == ABSENT:
             self.null(name)
             return
-        out = self._out
-        out.write(self._names[self._at])
-        self._at += 1
+        out = self._begin()
         out.append(QUOTE)
         copy_range(out, data, place >> 32, place & PLACE_END)
         out.append(QUOTE)
@@ -207,22 +231,27 @@ class JsonSink(RowSink):
     def text(self, name: str, text: str | None) -> None:
         if text is None:
             self.null(name)
-        else:
-            self._begin().write(_encoded(text))
+            return
+        at = self._at
+        # Rows often share a text, such as their consumer group.
+        if text is not self._last[at]:
+            self._last[at] = text
+            self._last_encoded[at] = _encoded(text)
+        self._begin().write(self._last_encoded[at])
 
     def texts(self, name: str, texts: list[str]) -> None:  # noqa: ARG002
         self._begin().write(_encoded(texts) if texts else _EMPTY)
 
     def null(self, name: str) -> None:  # noqa: ARG002
-        self._out.write(self._nulls[self._at])
         self._at += 1
 
     def part(self, name: str, values: Sequence[object]) -> RowPart:
-        at = [column.name for column in self._columns].index(name)
+        at = self._places[name]
         pieces: list[bytes] = []
         for value in values:
+            if pieces:  # the name of the first column is written along with pending nulls
+                pieces.append(self._names[at])
             is_time = self._columns[at].type == "time" and isinstance(value, int)
-            pieces.append(self._names[at])
             pieces.append(_encoded(text_of_time(cast(int, value)) if is_time else value))
             at += 1
         return RowPart(values, b"".join(pieces))
@@ -240,14 +269,14 @@ class JsonSink(RowSink):
             self._begin().write(_encoded(value))
 
     def shared(self, part: RowPart) -> None:
-        self._out.write(part.encoded)
-        self._at += part.size
+        self._begin().write(part.encoded)
+        self._at = self._written = self._at + part.size - 1
 
     def end(self) -> None:
-        assert self._at == len(self._names)
-        self._at = 0
+        assert self._at == len(self._columns)
+        self._begin()
+        self._at = self._written = 0
         self._rows += 1
-        self._out.write(_LINE_END)
         if self._ends is not None:
             write_i64_le(self._ends, len(self._out))
 

@@ -80,6 +80,11 @@ def decode_batch(body: bytes) -> BatchList:
     return BatchList(tuple(items), tuple(problems), body[at:])
 
 
+def starts_batch(body: bytes) -> bool:
+    """Return whether a batch send body has an item, complete or cut."""
+    return bool(body) and _why_not_an_item(body, 0, len(body)) is None
+
+
 def _why_not_an_item(body: bytes, at: int, left: int) -> str | None:
     if left < MIN_FILLER_SIZE:
         return f"{left} bytes are too few for an item"
