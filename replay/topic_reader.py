@@ -13,7 +13,7 @@ from random import Random
 from typing import Final, NamedTuple, TypeVar
 
 from dissectors.foreign import integer_of
-from dissectors.remoting.bodies import decode_body
+from dissectors.remoting.bodies.registry import decode_body
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.messages.message import StoredMessage
 from dissectors.remoting.messages.records import decode_messages

@@ -93,6 +93,8 @@ class _Decode(CommandGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Return the arguments; without a command, detect it from the input."""
+        if args and args[0] in self.commands:
+            return super().parse_args(ctx, args)
         from .hex.detection import command_for
 
         named = command_for(args, self.commands)

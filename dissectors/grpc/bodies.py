@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterator
 
 from ..budget import Budget
-from ..remoting.bodies import Body
+from ..remoting.bodies.body import Body
 from .command import CallCommand
 from .pieces import PREFIX, opened
 from .tree import Tree, decode_message, text_at, tree_at, trees_at

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from dissectors.remoting.bodies import encode_body
+from dissectors.remoting.bodies.registry import encode_body
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.command import RESPONSE_FLAG, RemotingCommand
 from dissectors.remoting.versions import V5_0_0

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from dissectors.endpoint import split_endpoint
 from dissectors.foreign import natural_of
-from dissectors.remoting.bodies import decode_body
+from dissectors.remoting.bodies.registry import decode_body
 from dissectors.remoting.codes import RequestCode
 
 from ..fault import QueueIndex

@@ -12,7 +12,7 @@ from time import time_ns
 from typing import Final
 
 from dissectors.foreign import natural_of
-from dissectors.remoting.bodies import decode_body
+from dissectors.remoting.bodies.registry import decode_body
 from dissectors.remoting.code_sets import STORED
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.command import ONEWAY_FLAG, RemotingCommand

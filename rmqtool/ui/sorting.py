@@ -7,12 +7,10 @@ number of open files small.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from heapq import merge
 from itertools import islice
-from tempfile import TemporaryFile, gettempdir
 from typing import IO, Any, Final, Generic, TypeVar
 
 Row = TypeVar("Row")
@@ -106,6 +104,9 @@ def _written(rows: Iterable[Row]) -> IO[bytes]:
 
     Raise OSError that names the folder of temporary files.
     """
+    import pickle  # not for rows that fit into memory
+    from tempfile import TemporaryFile, gettempdir
+
     file = TemporaryFile(prefix="rmqtool-")  # noqa: SIM115
     left = iter(rows)
     while rows_read := list(islice(left, _BATCH)):
@@ -123,6 +124,8 @@ def _written(rows: Iterable[Row]) -> IO[bytes]:
 
 
 def _rows_of(file: IO[bytes]) -> Iterator[Row]:
+    import pickle
+
     while True:
         try:
             rows = pickle.load(file)

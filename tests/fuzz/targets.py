@@ -20,7 +20,7 @@ from analytics.diagnosis.engine import Engine
 from analytics.diagnosis.problem import as_json
 from analytics.diagnosis.registry import rules
 from dissectors.decode.pipeline import Decode, DecodeOptions
-from dissectors.remoting.bodies import Body, body_value, decode_body
+from dissectors.remoting.bodies.body import Body
 from dissectors.remoting.bodies.custom import (
     MessageBody,
     NamedDecoder,
@@ -29,6 +29,7 @@ from dissectors.remoting.bodies.custom import (
     take_problems,
 )
 from dissectors.remoting.bodies.messages import message_value
+from dissectors.remoting.bodies.registry import body_value, decode_body
 from dissectors.remoting.bodies.secrets import text_without_secrets
 from dissectors.remoting.broker_addresses import broker_addresses_of
 from dissectors.remoting.code_names import OPERATIONS

@@ -224,7 +224,6 @@ NOT_FROM_THE_WIRE: dict[str, tuple[str, ...]] = {
     "writes, hashes or talks to its own processes": (
         "analytics/page/html.py",
         "dissectors/processes/children.py",
-        "dissectors/remoting/bodies/__init__.py",
         "dissectors/tcp/pcapng_writer.py",
         "replay/acl.py",
         "replay/run/replayer.py",

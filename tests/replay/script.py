@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable
 from random import Random
 
-from dissectors.remoting.bodies import encode_body
+from dissectors.remoting.bodies.registry import encode_body
 from dissectors.remoting.command import RESPONSE_FLAG, RemotingCommand
 from dissectors.remoting.framing.frame import Frame
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL, FrameDecoder

@@ -12,7 +12,8 @@ from dissectors.decode import command_row, exchange_row, stages
 from dissectors.decode.command_row import command_row_of
 from dissectors.decode.pipeline import Decode
 from dissectors.findings import FindingKind
-from dissectors.remoting.bodies import decode_body, registry
+from dissectors.remoting.bodies import registry
+from dissectors.remoting.bodies.registry import decode_body
 from rmqtool.decode import tree
 from tests.pure import implementation
 from tests.traffic.captures import pcap_of

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.bodies import encode_body
+from dissectors.remoting.bodies.registry import encode_body
 from replay.cluster import route
 from replay.cluster.route import MOST_BROKERS, MOST_QUEUES, NO_BROKER, PublishTable, decode_route
 from replay.message import MessageQueue

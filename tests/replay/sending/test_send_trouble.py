@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.remoting.bodies import encode_body
+from dissectors.remoting.bodies.registry import encode_body
 from dissectors.remoting.command import RemotingCommand
 from replay.errors import (
     ClientError,

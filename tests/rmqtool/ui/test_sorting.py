@@ -67,7 +67,7 @@ def test_a_full_disk_names_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> object:
         return open("/dev/full", "wb", buffering=0)
 
-    monkeypatch.setattr(sorting, "TemporaryFile", full)
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
     with sorting.SortedRows(time, 4) as kept, pytest.raises(OSError, match="No space") as error:
         kept.add([(number, number) for number in range(8)])
     assert error.value.filename == tempfile.gettempdir()

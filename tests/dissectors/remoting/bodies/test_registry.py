@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.bodies import (
-    Body,
+from dissectors.remoting.bodies.body import Body
+from dissectors.remoting.bodies.json_body import json_type_of
+from dissectors.remoting.bodies.messages import message_value
+from dissectors.remoting.bodies.registry import (
+    FORMS,
     body_form,
     body_value,
     decode_body,
     encode_body,
 )
-from dissectors.remoting.bodies.json_body import json_type_of
-from dissectors.remoting.bodies.messages import message_value
-from dissectors.remoting.bodies.registry import FORMS
 from dissectors.remoting.code_names import OPERATIONS
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.messages.batch import BatchItem

@@ -9,7 +9,8 @@ import pytest
 
 from dissectors.decode.pipeline import Decode
 from dissectors.grpc.command import CallCommand
-from dissectors.remoting.bodies import Body, decode_body, encode_body
+from dissectors.remoting.bodies.body import Body
+from dissectors.remoting.bodies.registry import decode_body, encode_body
 from dissectors.remoting.messages.message import encode_message
 
 SAMPLES = Path(__file__).resolve().parents[4] / "samples"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dissectors.findings import FindingKind
-from dissectors.remoting.bodies import decode_body
+from dissectors.remoting.bodies.registry import decode_body
 from dissectors.remoting.heartbeat import groups_of
 from dissectors.remoting.row_facts.bodies import request_body_facts
 from tests.traffic.commands import Command
