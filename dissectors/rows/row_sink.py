@@ -259,6 +259,8 @@ class JsonSink(RowSink):
     def value(self, name: str, value: object) -> None:
         if value is None:
             self.null(name)
+        elif isinstance(value, str):
+            self.text(name, value)
         elif isinstance(value, int) and not isinstance(value, bool):
             if self._columns[self._at].type == "time":
                 times = self._times[self._at]
