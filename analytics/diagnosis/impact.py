@@ -36,7 +36,7 @@ class Impact(StrEnum):
 
 _TEXTS: Final = {
     Impact.LOST: ("message{of} was lost", "messages{of} were lost"),
-    Impact.SENDS_FAILED: ("send failed", "sends failed"),
+    Impact.SENDS_FAILED: ("send attempt failed", "send attempts failed"),
     Impact.NOT_CONSUMED: ("message{of} was not consumed", "messages{of} were not consumed"),
     Impact.DEAD: ("message{of} went to the DLQ", "messages{of} went to the DLQ"),
     Impact.SKIPPED: ("message was skipped{by}", "messages were skipped{by}"),

@@ -148,7 +148,7 @@ def _cause_of(
 def impact_of(problems: Sequence[Problem]) -> str:
     """Return the impact of an incident's problems on messages as one line.
 
-    ``5 sends failed; 12 messages of group orders were not consumed``. Empty if unknown.
+    ``5 send attempts failed; 12 messages of group orders were not consumed``. Empty if unknown.
     """
     counts: Counter[Impact] = Counter()
     groups: dict[Impact, set[str | None]] = {}

@@ -301,7 +301,7 @@ def problem_card(row: Row, shown_time: Show, proofs: Proofs) -> str:
     first, last = shown_time(row["first_time"]), shown_time(row["last_time"])
     day = first.partition(" ")[0]
     when = first if first == last else f"{first} to {last.removeprefix(f'{day} ')}"
-    often = f", {row['count']} times" if row["count"] != 1 else ""
+    often = f", {row['count']} occurrences" if row["count"] != 1 else ""
     reason = f" ({row['reason']})" if row["reason"] else ""
     facts = f"{when}{often}; confidence: {row['confidence']}{reason}; rule {row['rule']}"
     proof = str(row["filter"])

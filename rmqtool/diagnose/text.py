@@ -12,7 +12,7 @@ from typing import Final
 
 from analytics.diagnosis.engine import Diagnosis, not_judged, not_judged_in_short
 from analytics.diagnosis.incidents import impact_of
-from analytics.diagnosis.problem import Problem
+from analytics.diagnosis.problem import Problem, ProblemState
 from dissectors.quantities import counted
 
 from ..summary.verdict import LABEL_CELLS, LABELS, verdict
@@ -133,11 +133,13 @@ def _facts_line(problem: Problem) -> str:
     first, last = problem.first_time, problem.last_time
     when = clock(first)
     until = clock(last) if day(first) == day(last) else f"{day(last)} {clock(last)}"
-    if until != when:
+    if problem.state is ProblemState.GOING_ON:
+        when = f"since {when}"  # its last time may be after the end of the capture
+    elif until != when:
         when += f" to {until}"
     # A count of messages is already in the title.
     repeated = problem.count > 1 and problem.count not in problem.impact.values()
-    often = f", {count(problem.count)} times" if repeated else ""
+    often = f", {count(problem.count)} occurrences" if repeated else ""
     state = f", {problem.state}" if problem.state is not None else ""
     how_sure = f"confidence: {problem.confidence}"
     return f"{when}{often}{state}; {how_sure}; {problem.rule}{_packets(problem)}"

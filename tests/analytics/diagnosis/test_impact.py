@@ -16,7 +16,7 @@ def _problems(*samples: str) -> list[Problem]:
 def test_an_incident_has_the_sum_of_its_problems() -> None:
     found = _problems("broker-forgotten-51")
     incident = [one for one in found if one.incident == 1]
-    assert impact_of(incident) == "1 send failed; 1 send succeeded on retry"
+    assert impact_of(incident) == "1 send attempt failed; 1 send succeeded on retry"
     disk_full = next(one for one in incident if one.rule == "disk-full")
     assert as_json(disk_full)["impact"] == {"sends_failed": 1}
 

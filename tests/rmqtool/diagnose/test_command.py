@@ -51,6 +51,12 @@ def test_a_capture() -> None:
     assert result.err == ""
 
 
+def test_an_ongoing_problem_is_shown_without_an_end() -> None:
+    result = rmqtool("diagnose", SAMPLES / "fault-freeze-detector-5x.pcap", "-q")
+    assert " to 02:50:31.896, 5 occurrences, ended; " in result.out
+    assert " since 02:50:27.718, ongoing; " in result.out
+
+
 def test_a_healthy_capture_says_what_it_could_not_show() -> None:
     result = rmqtool("diagnose", HEALTHY, "-q")
     assert result.out.startswith("push-orderly-4x.pcap: no problems found\n")
