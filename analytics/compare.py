@@ -43,8 +43,18 @@ _WHOLES: Final = ("answered", "messages", "exchanges")
 _UNIT = re.compile(rf"_(?:us|bytes|ms)(?=(?:{BEFORE}|{CHANGE})?$)")
 
 
+_HEADS: Final = {
+    "broker_us": "broker time",
+    "open": "ongoing",
+    "strangers": "unknown clients",
+}
+"""Column -> its heading, if the words of its name would mislead."""
+
+
 def head_of(name: str) -> str:
     """Return a column's heading: words without the unit, which the cells show."""
+    if name in _HEADS:
+        return _HEADS[name]
     words = _UNIT.sub("", name).split("_")
     return " ".join({"p999": "p99.9"}.get(word, word) for word in words)
 

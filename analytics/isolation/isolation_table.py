@@ -76,7 +76,7 @@ PRODUCER_COLUMNS = (
     _STRATEGY,
     *table_columns("""
         reason string: reason for the inferred strategy
-        brokers int: number of brokers it sent to
+        brokers int: number of brokers the producer sent to
         attempts int: send attempts
         failures int: attempts that failed for the client
         windows int: actual or hypothetical isolation windows

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from dissectors.printable import printable, shortened
 
+from ..compare import head_of
 from ..report import Row
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 900, 84, 14, 24, 36
@@ -617,7 +618,7 @@ def timeline_chart(
         for start, end, kind, row in stretches:
             colour = kinds.setdefault(kind, SERIES[len(kinds) % len(SERIES)])
             said = ", ".join(
-                f"{column.replace('_', ' ')} {shown(row.get(column))}"
+                f"{head_of(column)} {shown(row.get(column))}"
                 for column, shown in show.items()
                 if row.get(column) is not None
             )

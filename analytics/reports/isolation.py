@@ -105,8 +105,8 @@ SETTINGS = ReportTable(
     "isolation_settings",
     "Effect of other settings",
     (
-        "One row per producer and strategy generation, applied to the captured attempts. Attempts "
-        "made under other settings are unknown."
+        "One row per producer and strategy generation, applied to the captured attempts. The "
+        "table cannot show attempts that other settings would have caused."
     ),
     SETTING_COLUMNS,
     # Programs of two versions may have the same process ID.

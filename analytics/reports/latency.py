@@ -436,9 +436,11 @@ def report_notes(rows: Rows) -> list[str]:
     notes = _about_strays(rows.get(OVER_TIME.name, ()))
     gone = [row for row in rows.get(OUTAGES.name, ()) if row["producers"] or row["clients"]]
     if gone:
-        names = ", ".join(sorted({str(row["broker"]) for row in gone})[:5])
+        brokers = sorted({str(row["broker"]) for row in gone})[:5]
+        names = ", ".join(brokers)
+        was = "was" if len(brokers) == 1 else "were"
         notes.append(
-            f"Temporarily unreachable, which no latency includes: {names}"
+            f"{names} {was} temporarily unreachable; latencies do not include this time"
             f" ({OUTAGES.title.lower()})."
         )
     if behind := rows.get(RELAYED.name, ()):
@@ -492,7 +494,7 @@ REPORT = Report(
         ),
         over_time(
             "lines",
-            "Peak of requests in flight by broker",
+            "Peak requests in flight by broker",
             OVER_TIME,
             y="peak_in_flight",
             axis="requests in flight",

@@ -171,7 +171,7 @@ SIZES = ReportTable(
         sends int: successful sends
         messages int: messages stored by them
         share float share: share of the topic's messages
-        bytes int bytes: bytes of their bodies
+        bytes int bytes: message body bytes
     """),
     order=("topic", "from_bytes"),
     aside=True,

@@ -343,8 +343,9 @@ def report_notes(rows: Rows) -> list[str]:
         )
     if unsure := sum_of(totals, "unsure"):
         notes.append(
-            f"{counted(unsure, 'attempt')} before a retry may have stored a copy, too (no response,"
-            " or an ambiguous error). Duplicates do not include them."
+            f"{counted(unsure, 'retried attempt')} may also have stored the message (no response,"
+            f" or an ambiguous error). {'It is' if unsure == 1 else 'They are'} not counted as"
+            f" {'a duplicate' if unsure == 1 else 'duplicates'}."
         )
     if inferred := sum_of(rows.get(CAUSES.name, ()), "inferred"):
         notes.append(

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 OUTAGES = ReportTable(
     "latency_unavailable",
     "Unreachable servers",
-    "One row per outage of a broker, proxy, or NameServer. These waits appear in no exchange.",
+    (
+        "One row per outage of a broker, proxy, or NameServer. Exchange latencies do not include"
+        " these waits."
+    ),
     (
         *table_columns("""
             broker string: broker name if known, otherwise address
@@ -40,13 +43,14 @@ OUTAGES = ReportTable(
             back_time time: when it was first seen again; empty: never
             lasted_us int µs: time until it was seen again; if that was over an hour later or never,
               minimum outage
-            lost int: connections that it closed while in use
+            lost int: active connections closed by the server
         """),
         *CONNECT_COUNTS,
         *table_columns("""
             producers int: number of producer addresses with failed connection attempts
             clients int: number of other client addresses
-            strangers int: number of addresses that never sent a request to this server
+            strangers int: number of addresses that tried to connect but never sent a request to
+              this server
         """),
     ),
     order=("first_time", "broker", "server_address"),

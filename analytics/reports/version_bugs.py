@@ -79,7 +79,7 @@ VERSION_BUGS: Final[tuple[VersionBug, ...]] = (
     ),
     VersionBug(
         _JAVA,
-        "sends refused with SYSTEM_BUSY are not retried at another broker (fixed in 5.3.0)",
+        "sends refused with SYSTEM_BUSY are not retried on another broker (fixed in 5.3.0)",
         "apache/rocketmq#5838",
         before=V5_3_0,
     ),

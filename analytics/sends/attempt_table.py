@@ -45,7 +45,7 @@ MESSAGE_COLUMNS = table_columns("""
     client string: client address without port
     process string: process in the key: process ID and loader hash, or MAC address for gRPC
     language string: language of the client
-    version_name string: version that the client says
+    version_name string: version reported by the client
     messages int: messages in the send; more than one: a batch
     attempts int: attempts known, with the inferred ones
     views int: requests of the message in all captures, including duplicates of one packet

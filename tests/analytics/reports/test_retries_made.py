@@ -309,7 +309,7 @@ def test_remarks_say_what_a_reader_must_know(made: Tables) -> None:
     assert "Outcome not captured: 1 message, which" in said
     assert "1 duplicate stored" in said
     assert "1 attempt inferred" in said
-    assert "1 attempt before a retry may have stored a copy" in said
+    assert "1 retried attempt may also have stored the message" in said
     assert "queue of another broker" in said
     assert report_notes({}) == []
 

@@ -243,6 +243,7 @@ def test_shares_and_titles() -> None:
     shares = [percentage(part) for part in (0, 0.0004, 0.5, 0.9999, 1, 1.5)]
     assert shares == ["0%", "<0.1%", "50.0%", "99.9%", "100%", "150.0%"]
     names = ("p999_us", "gap_bytes", "no_response", "p50_us_before", "p999_us_change", "us_states")
+    assert title_of("broker_us") == "BROKER TIME"
     assert [title_of(name) for name in names] == [
         "P99.9",
         "GAP",
