@@ -183,12 +183,15 @@ def _of_delivery(found: Found, topic: str | None, around: Surroundings) -> list[
     groups = sorted(group for (of, group) in around.fetches if of == topic)
     if groups:
         passed = sorted({group or "?" for group, _ in found.covered})
+        they = "it" if len(groups) == 1 else "they"
         lines = [
-            f"a delivery, although {_named(groups)} fetched from {topic}:"
-            " possible reasons are a filter, another queue, or another time"
+            f"a delivery to {_named(groups)}, although {they} fetched"
+            f" from {topic} (possible reasons: a filter, another queue, or another time)"
         ]
         if passed:
-            lines.append(f"the offset of {_named(passed)} passed it without a captured delivery")
+            lines.append(
+                f"{_named(passed)} committed past this message without a captured delivery"
+            )
         return lines
     if around.fetches:
         return [f"deliveries (no client fetches from {topic})"]
