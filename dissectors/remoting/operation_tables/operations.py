@@ -163,9 +163,10 @@ UPDATE_AND_CREATE_TOPIC: admin->broker, sync, 4.0.0; request CreateTopicRequestH
 UPDATE_AND_CREATE_TOPIC_LIST: admin->broker, sync, 5.3.0;
   request CreateTopicListRequestHeader + CreateTopicListRequestBody
 UPDATE_BROKER_CONFIG: admin->broker, sync, 4.0.0; request + properties-text;
-  note a broker container takes it too
+  note broker containers also accept this request
 GET_BROKER_CONFIG: admin->broker, sync, 4.0.0;
-  response GetBrokerConfigResponseHeader + properties-text; note a broker container takes it too
+  response GetBrokerConfigResponseHeader + properties-text;
+  note broker containers also accept this request
 GET_BROKER_RUNTIME_INFO: admin->broker, sync, 4.0.0; response + KVTable
 UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: admin->broker, sync, 4.0.0; request + SubscriptionGroupConfig
 GET_TOPIC_STATS_INFO: admin->broker, sync, 4.0.0; request GetTopicStatsInfoRequestHeader;

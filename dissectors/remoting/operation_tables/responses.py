@@ -65,7 +65,7 @@ PULL_OFFSET_MOVED: 4.0.0, the offset is not in the queue: go on at the one given
 QUERY_NOT_FOUND: 4.0.0, nothing stored for this key, group or queue
 SUBSCRIPTION_PARSE_FAILED: 4.0.0, the filter expression does not parse
 SUBSCRIPTION_NOT_EXIST: 4.0.0, no heartbeat told the broker of this subscription yet
-SUBSCRIPTION_NOT_LATEST: 4.0.0, the broker knows an older subscription than the request
+SUBSCRIPTION_NOT_LATEST: 4.0.0, the broker has an older version of the subscription than the request
 SUBSCRIPTION_GROUP_NOT_EXIST: 4.0.0, no such consumer group, and it is not created
 FILTER_DATA_NOT_EXIST: 4.1.0, no compiled filter for this group and topic
 FILTER_DATA_NOT_LATEST: 4.1.0, the compiled filter is older than the request
