@@ -177,7 +177,7 @@ class ServerLosses:
         # Idle connections are closed by design and prove nothing.
         if row.commands and row.ended_by == tcp.SERVER and idle < LONG_IDLE_MS:
             how = "reset" if row.end == tcp.RESET else "closed"
-            what = f"{row.server_address} {how} the connection of {row.client_address}"
+            what = f"{row.server_address} {how} the connection from {row.client_address}"
             if len(self._lost) < MAX_EVENTS:
                 evidence = Evidence(row.capture, None, row.end_time, row.conversation, what)
                 after = conversation_fact_in(row.facts, AFTER_FIN) is not None
@@ -435,8 +435,10 @@ def surely_unanswered(row: ConversationRecord, context: Context) -> bool:
 def how_it_failed(row: ConversationRecord) -> str:
     """Return how a connect failed, as one line."""
     if row.end == tcp.REFUSED:
-        return f"connect of {row.client_address} to {row.server_address} refused"
-    return f"connect of {row.client_address} to {row.server_address} unanswered ({row.syns} SYN)"
+        return f"connection from {row.client_address} to {row.server_address} refused"
+    return (
+        f"connection from {row.client_address} to {row.server_address} unanswered ({row.syns} SYN)"
+    )
 
 
 def failed_connects(rows: Iterable[ConversationRecord]) -> Tally:

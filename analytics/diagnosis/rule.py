@@ -37,17 +37,19 @@ BEHIND_PROXY: Final = (
     "gRPC clients send no such requests. Their proxy does, by remoting: this rule covers those."
 )
 ALWAYS_RETRIED: Final = (
-    "gRPC clients retry every failed send, including asynchronous ones, except transactional ones."
+    "Not covered: gRPC clients retry every failed send, including asynchronous ones, except"
+    " transactional ones."
 )
 ISOLATES_PROXIES: Final = (
-    "After a failed send, gRPC clients avoid a proxy until it responds to a Heartbeat. The proxy"
-    " chooses the broker."
+    "Not covered: after a failed send, gRPC clients avoid a proxy until it responds to a Heartbeat."
+    " The proxy chooses the broker."
 )
-PROXY_CHOOSES: Final = "The proxy chooses the broker and the queue, not the client."
+PROXY_CHOOSES: Final = "Not covered: the proxy chooses the broker and the queue, not the client."
 NO_OFFSETS: Final = (
-    "gRPC consumers own no queues and store no offsets. Their proxy fetches messages by POP."
+    "Not covered: gRPC consumers own no queues and store no offsets. Their proxy fetches messages"
+    " by POP."
 )
-LASTING: Final = "Until someone changes it; quiet periods do not end it."
+LASTING: Final = "The problem lasts until its cause is fixed. A quiet period does not end it."
 
 
 class Fold:
@@ -187,7 +189,7 @@ class DiagnosisRule:
 
     @property
     def how_long(self) -> str:
-        """A sentence on how long it lasts if quiet does not end it; otherwise empty."""
+        """How long it lasts if quiet does not end it; otherwise empty."""
         return LASTING if self.lasts is None else ""
 
     def new_fold(self, key: str) -> Fold:

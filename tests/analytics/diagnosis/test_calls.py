@@ -16,7 +16,7 @@ CALLS = "18081"
 REFUSED = "grpc-refused-5x.pcap.gz"
 LATE = "grpc-timer-late-5x.pcap.gz"
 FOUND = (
-    (REFUSED, "no-route", 3, "topic NobodysTopic has no route: 3 requests of 127.0.0.1 refused"),
+    (REFUSED, "no-route", 3, "topic NobodysTopic has no route: 3 requests from 127.0.0.1 refused"),
     (
         *(REFUSED, "oversize-message", 1),
         "broker-a refused 1 send as too long or malformed: a body of 20,007 bytes (limit 16,384)",
@@ -42,7 +42,7 @@ FOUND = (
     (
         *(LATE, "no-route", 24),
         "topic GrpcDelay had no route from 23:31:37 to 23:31:57 UTC: none of its brokers was"
-        " registered (24 requests of 127.0.0.1 refused)",
+        " registered (24 requests from 127.0.0.1 refused)",
     ),
     (
         *(LATE, "delivered-late", 1),
@@ -72,7 +72,7 @@ FOUND = (
     ),
 )
 BY_CALLS_ONLY = (
-    ("no-route", "topic NobodysTopic has no route: 3 requests of 127.0.0.1 refused"),
+    ("no-route", "topic NobodysTopic has no route: 3 requests from 127.0.0.1 refused"),
     (
         "oversize-message",
         "proxy 127.77.0.71:18081 refused 1 send as too long or malformed: a body of 20,007 bytes"

@@ -27,7 +27,7 @@ EXPECTED = {
         "the proxy's route names 127.99.7.99:8081, but clients reach the proxy at"
         " 127.99.7.99:17881: 1 connection attempt to it failed, none succeeded",
     ),
-    "07-pop-clock": ("pop-clock-skew", "124 of 124 pops of "),
+    "07-pop-clock": ("pop-clock-skew", "124 of 124 pops from "),
     "09-broadcast-missed": (
         "broadcast-gap",
         "broadcasting group bc_cg skipped 24 messages of RepTopic: member 127.0.0.1@one stopped at"

@@ -176,7 +176,7 @@ def test_requests_wait_on_a_connection_that_has_ended() -> None:
     (one,) = seen(engine, 11, lost, [connection(0, 10_000, end="fin", ended_by="server")])
     assert (one.rule, one.title.rpartition(": ")[2]) == (
         "broker-gone",
-        "1 connection closed by it, 1 unanswered request, 1 failed connection attempt",
+        "it closed 1 connection; 1 unanswered request, 1 failed connection attempt",
     )
 
 

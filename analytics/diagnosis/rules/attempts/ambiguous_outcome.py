@@ -173,8 +173,8 @@ RULE = DiagnosisRule(
     messages=_key,
     references=("apache/rocketmq#4609", "apache/rocketmq#2735"),
     limits=(
-        "A later delivery does not count as evidence, because rows of pulls do not name their"
-        " messages."
+        "A later delivery does not count as evidence, because pull rows do not record which"
+        " messages they returned."
     ),
     needs={Need.SENDS, Need.CONNECTIONS},
     rests_on_absence=True,

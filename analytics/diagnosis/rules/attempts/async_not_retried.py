@@ -71,7 +71,7 @@ def _of_the_message(remark: str | None) -> bool:
 RULE = DiagnosisRule(
     id="async-not-retried",
     severity=ProblemSeverity.WARNING,
-    title="Refused asynchronous sends are not retried at another broker",
+    title="Refused asynchronous sends are not retried on another broker",
     searched=(
         "retryTimesWhenSendAsyncFailed not working",
         "async send no retry",

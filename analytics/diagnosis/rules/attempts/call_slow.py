@@ -49,7 +49,7 @@ RULE = DiagnosisRule(
         " garbage collection."
     ),
     advice=(
-        "Compare the proxy's garbage collection log and load at those times; in local mode, also"
+        "Check the proxy's garbage collection log and load at those times; in local mode, also"
         " its store.log and disk. If both sides of the proxy are captured, rmqtool decode pcap"
         " --summary and rmqtool trace show how much of the time the broker took."
         " grpcProducerThreadPoolNums is the proxy's number of threads for sends."

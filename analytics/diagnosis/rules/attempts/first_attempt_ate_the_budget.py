@@ -71,7 +71,7 @@ RULE = DiagnosisRule(
         " With older clients, raise sendMsgTimeout and retry in the application. A retry after a"
         " timeout may store the message twice."
     ),
-    grpc="The deadline of a call covers one attempt.",
+    grpc="Not covered: the deadline of a call covers one attempt.",
     fold=_Fold,
     messages=_key,
     references=(

@@ -112,7 +112,7 @@ def _still_used(judged: JudgedProducer, context: Context) -> Iterable[Case]:
     ]
     if failed:
         case.details.append(f"{failed:,} of these sends failed")
-    case.doubt("a program that selects queues itself looks the same")
+    case.doubt("the program may select queues itself, which looks the same")
     yield case
 
 
@@ -146,7 +146,8 @@ def _isolated(judged: JudgedProducer, context: Context) -> Iterable[Case]:
         longest = max(window.end - window.start for window in windows)
         case = tally.case(
             f"{_producer(judged, context)} isolated {broker} {times(len(windows))}, for up to"
-            f" {plain_duration(longest)}, and sent elsewhere: its fault strategy is on",
+            f" {plain_duration(longest)}, and sent elsewhere; sendLatencyFaultEnable is probably"
+            " on",
             Subject(broker=broker, group=judged.group, client=context.client(judged.endpoint)),
         )
         case.evidence = [seen for seen in case.evidence if seen.capture]
@@ -156,7 +157,7 @@ def _isolated(judged: JudgedProducer, context: Context) -> Iterable[Case]:
             case.state = ProblemState.GOING_ON if on else ProblemState.OVER
         causes = Counter(window.cause for window in windows)
         case.details = [f"causes: {counted_names(causes)}", judged.verdict.reason]
-        case.doubt("all clients avoid a broker that left the route")
+        case.doubt("the broker may also have left the route, which makes every client avoid it")
         yield case
 
 
@@ -202,9 +203,9 @@ def _abandoned(judged: JudgedProducer, context: Context) -> Iterable[Case]:
             judged.last * 1000,
             evidence,
             Confidence.LIKELY if routed else Confidence.POSSIBLE,
-            "a program that selects queues itself looks the same"
+            "the program may select queues itself, which looks the same"
             if routed
-            else "no route was captured: the broker may have left it",
+            else "the broker may have left the route, which was not captured",
             rule=AVOIDED,
         )
         yield case
@@ -233,14 +234,15 @@ RULE = DiagnosisRule(
         "producer keeps sending to dead broker",
     ),
     proof=(
-        "The fault strategy of the client's version, recomputed from its attempts, isolates a"
-        " broker; many sends still go there although another broker of the topic is available."
+        "Applied to the captured attempts, the client version's fault strategy isolates a broker."
+        " Many sends still go there although another broker of the topic is available."
     ),
     explanation=(
         "A producer uses the queues of a topic in turn. Without the strategy, it forgets a failure"
         " after the send, so the next message may go to the same broker and wait again. With it,"
         " the producer avoids a broker that failed or was slow. Since 5.1.4, it does so for 10 s"
-        " after a failure and 2 s after a send of 550 ms; before, for 600 s and 30 s."
+        " after a failure, and for at least 2 s after a send that took 550 ms or longer. Earlier"
+        " versions: 600 s after a failure, at least 30 s after a slow send."
     ),
     advice=(
         "Call producer.setSendLatencyFaultEnable(true) (default false), or set"

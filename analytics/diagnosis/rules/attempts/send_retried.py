@@ -73,7 +73,7 @@ RULE = DiagnosisRule(
         " failed right before; a later one was stored."
     ),
     explanation=(
-        "A synchronous send is tried up to 1 + retryTimesWhenSendFailed times, each time at another"
+        "A synchronous send is tried up to 1 + retryTimesWhenSendFailed times, each time on another"
         " broker if there is one. The application only sees a longer latency."
     ),
     advice=(

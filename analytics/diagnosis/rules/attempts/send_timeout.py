@@ -117,7 +117,7 @@ RULE = DiagnosisRule(
         " broker does not know that the client stopped waiting."
     ),
     advice=(
-        "Find out why the broker was late: see the other problems, and compare the broker's log at"
+        "Find out why the broker was late: see the other problems, and check the broker's log for"
         " that time. Raise sendMsgTimeout (default 3000 ms) if brokers wait for a disk or slave"
         " (SYNC_FLUSH: syncFlushTimeout, default 5000 ms; SYNC_MASTER: slaveTimeout, default 3000"
         " ms). sendMsgMaxTimeoutPerRequest (5.3.3 and later, default off) leaves time for a second"

@@ -187,7 +187,7 @@ RULE = DiagnosisRule(
         " offset file: -Drocketmq.client.localOffsetStoreDir (default ~/.rocketmq_offsets) on a"
         " persistent volume. If every message counts, use clustering with a group for each member."
     ),
-    grpc="gRPC has no broadcasting.",
+    grpc="Not covered: gRPC has no broadcasting.",
     impact=Impact.SKIPPED,
     fold=_Fold,
     exchanges=(Exchanges(key=named_group, requests=PULLS, of_flow=True),),

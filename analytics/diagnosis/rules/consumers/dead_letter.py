@@ -121,7 +121,9 @@ class _Fold(Fold):
             case.details.append(f"topics: {counted_names(topics)}")
         named = [message.key for message in dead[:MOST_NAMED]] or sorted(sent.keys)[:MOST_NAMED]
         case.details.append(f"messages: {', '.join(named)}")
-        case.details.append("no consumer reads them unless it subscribes to that topic")
+        case.details.append(
+            f"no consumer reads them unless it subscribes to {DLQ_PREFIX}{self.key}"
+        )
         return case
 
 

@@ -283,7 +283,7 @@ class SubscriptionFold(Fold):
             elif tally.last - tally.first >= LASTING_NS and group not in reported:
                 lasted = duration(tally.last - tally.first)
                 case = tally.case(
-                    f"the broker refuses pulls of {client} for {lasted}: it knows no such"
+                    f"the broker refuses pulls from {client} for {lasted}: it knows no such"
                     f" subscription of {group} to {topic} ({tally.count:,} times)",
                     subject,
                 )

@@ -332,8 +332,8 @@ RULE = DiagnosisRule(
     ),
     advice=(
         "Find out who runs mqadmin or the dashboard at the client address of the request. To get"
-        " skipped messages back, reset the group to the time before: mqadmin resetOffsetByTime -s"
-        " TIME. Restrict who may reset offsets by ACL."
+        " skipped messages back, reset the group to a time before the first skipped message:"
+        " mqadmin resetOffsetByTime -s TIME. Use ACLs to restrict who can reset offsets."
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,
@@ -343,7 +343,7 @@ RULE = DiagnosisRule(
     ),
     limits=(
         "Old tools reset a group without members by committing offsets (15), which looks like a"
-        " consumer. Messages that do not match the subscription count as well."
+        " consumer. The message counts include messages that do not match the subscription."
     ),
     needs={Need.GROUPS},
 )

@@ -120,7 +120,7 @@ RULE = DiagnosisRule(
         "Visible only if a consumer pulls before and after, from the same address, while the queue"
         " is shorter than before, in one capture (clocks of two captures may differ). A slave that"
         " takes over with fewer messages has another address and is not compared. POP shows no"
-        " offsets. Uses the state of consumer-lag."
+        " offsets."
     ),
     needs={Need.PULLS},
     consequence_of={"broker-gone"},

@@ -133,8 +133,8 @@ RULE = DiagnosisRule(
     searched=("rebalance frequently", "consumer ids changed", "doRebalance"),
     proof=(
         "15 or more NOTIFY_CONSUMER_IDS_CHANGED (40) of one broker for one group within five"
-        " minutes (simultaneous notices count once). That is more than a deployment of the members"
-        " listed by 38 would cause."
+        " minutes (simultaneous notices count once). That is more than deploying all members in the"
+        " group's member list (38) would cause."
     ),
     explanation=(
         "The broker notifies all members of a group when one of them joins, leaves, or changes its"
@@ -144,12 +144,12 @@ RULE = DiagnosisRule(
         " that heartbeats fail."
     ),
     advice=(
-        "Find out which client joins and leaves: the heartbeats (34) and leaves (35) of the group"
-        " around these times. Look for restarts, garbage collections, and connections that a"
-        " firewall closes. Members with different subscriptions cause it, too. Heartbeats are sent"
-        " every heartbeatBrokerInterval (default 30 s); the broker drops a client after 120 s"
-        " without one. The group's setting notifyConsumerIdsChangedEnable (default true) turns the"
-        " notices off; members then notice changes after 20 s."
+        "Find out which client joins and leaves: the heartbeats (34) and unregister requests (35)"
+        " of the group around these times. Look for restarts, garbage collections, and connections"
+        " that a firewall closes. Members with different subscriptions cause it, too. Heartbeats"
+        " are sent every heartbeatBrokerInterval (default 30 s); the broker drops a client after"
+        " 120 s without one. The group's setting notifyConsumerIdsChangedEnable (default true)"
+        " turns the notices off; members then notice changes after 20 s."
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,

@@ -155,7 +155,7 @@ RULE = DiagnosisRule(
         " If the response is below the limit, check the client's log for a decoder exception, and"
         " the message at that offset for content its version cannot read."
     ),
-    grpc="Evidence is a repeated pull of one offset. gRPC calls have no offset.",
+    grpc="Not covered: evidence is a repeated pull of one offset. gRPC calls have no offset.",
     fold=_Fold,
     exchanges=(
         Exchanges(key=whole, requests=FETCHES, responses={_SUCCESS}, of_flow=True),

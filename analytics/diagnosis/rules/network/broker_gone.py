@@ -167,7 +167,7 @@ def _doubt_untried(case: Case, outages: list[Outage]) -> None:
     if all(outage.untried for outage in outages):
         alone = sum(len(outage.losses) for outage in outages) == 1
         case.doubt(
-            "it ended its last connections; nobody has tried to connect since",
+            "it may have ended only these connections: no client has tried to connect since",
             Confidence.POSSIBLE if alone else Confidence.LIKELY,
         )
         if alone:
@@ -192,16 +192,15 @@ def symptoms_of(outages: list[Outage]) -> str:
     losses = [loss for outage in outages for loss in outage.losses]
     failed = sum(len(outage.failed) for outage in outages)
     waiting = sum(waiting_of(losses).values())
+    closed = f"it closed {counted(len(losses), 'connection')}" if losses else ""
     parts = []
-    if losses:
-        parts.append(f"{counted(len(losses), 'connection')} closed by it")
     if waiting:
         parts.append(f"{counted(waiting, 'unanswered request')}")
     if failed:
         parts.append(f"{counted(failed, 'failed connection attempt')}")
     if all(outage.untried for outage in outages):
         parts.append("no new one since")
-    return ", ".join(parts)
+    return "; ".join(filter(None, (closed, ", ".join(parts))))
 
 
 def _cost_of(outages: list[Outage]) -> str:
@@ -233,7 +232,7 @@ def _outage_details(context: Context, outages: list[Outage]) -> list[str]:
     for outage in outages:
         if outage.reregistered is not None:
             at = clock(outage.reregistered)
-            lines.append(f"it registered at a NameServer over a new connection at {at} UTC")
+            lines.append(f"it registered with a NameServer over a new connection at {at} UTC")
     for outage in outages:
         if outage.moved_to is not None and outage.end is not None:
             lines.append(
@@ -269,12 +268,12 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "Connection attempts to a broker that clients used before are refused or get no response."
-        " Or the broker ends connections with pending requests, and then registers at the"
+        " Or the broker ends connections with pending requests, and then registers with the"
         " NameServer over a new connection, or accepts no connection for 3 s. A broker that first"
         " removes itself from the routes (104 UNREGISTER_BROKER) was shut down gracefully."
     ),
     explanation=(
-        "When a process dies, the operating system ends its connections by FIN or RST and refuses"
+        "When a process dies, the operating system ends its connections with FIN or RST and refuses"
         " new ones. Pending requests fail immediately; it is unknown whether the broker carried"
         " them out. Producers try the next broker of the topic. Consumers continue with the other"
         " brokers, or with a slave. The NameServer removes the broker from the routes when its"

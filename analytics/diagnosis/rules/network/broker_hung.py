@@ -159,15 +159,15 @@ RULE = DiagnosisRule(
         "The operating system still accepts connections and acknowledges packets, so clients see"
         " only silence. The broker process is paused: a long garbage collection, a paused virtual"
         " machine or container, a frozen disk, or a lock that all threads wait for. When it"
-        " resumes, it processes the requests in its sockets: sends that the client gave up are then"
-        " stored anyway."
+        " resumes, it processes the requests in its sockets: sends that the client gave up on are"
+        " then stored anyway."
     ),
     advice=(
         "Look for pauses at that time: the broker's garbage collection log (safepoints), limits of"
-        " the hypervisor or container, disk latency, the system log. Compare store.log's"
-        ' "[NOTIFYME]putMessage in lock cost time". Producers survive a hang if one attempt'
-        " cannot use up sendMsgTimeout (default 3000 ms). sendMsgMaxTimeoutPerRequest (5.3.3 and"
-        " later, default off) limits an attempt and leaves time for another broker."
+        " the hypervisor or container, disk latency, the system log. Check store.log for"
+        ' "[NOTIFYME]putMessage in lock cost time" at that time. Producers survive a hang if one'
+        " attempt cannot use up sendMsgTimeout (default 3000 ms). sendMsgMaxTimeoutPerRequest"
+        " (5.3.3 and later, default off) limits an attempt and leaves time for another broker."
         " sendLatencyFaultEnable (default false) then avoids the hung broker."
     ),
     grpc="`call-given-up` and `call-slow` cover a proxy that hangs.",

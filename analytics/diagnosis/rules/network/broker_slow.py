@@ -197,7 +197,7 @@ RULE = DiagnosisRule(
         " 5.1.4, for 30 s before."
     ),
     advice=(
-        "Compare the broker's store.log and garbage collection log at those times. Check disk"
+        "Check the broker's store.log and garbage collection log at those times. Check disk"
         " latency and vm.dirty_* settings. flushDiskType=ASYNC_FLUSH (default) does not wait for"
         " the disk; SYNC_FLUSH does, and brokerRole=SYNC_MASTER waits for a slave."
     ),

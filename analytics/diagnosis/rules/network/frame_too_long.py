@@ -80,7 +80,7 @@ RULE = DiagnosisRule(
         " client may have a higher limit. Raise -Dcom.rocketmq.remoting.frameMaxLength (default"
         " 16777216) on servers and clients only if large messages are intended."
     ),
-    grpc="HTTP/2 has its own frames and limits.",
+    grpc="Not covered: HTTP/2 has its own frames and limits.",
     fold=_Fold,
     connections=_key,
     references=("apache/rocketmq#8086",),

@@ -57,7 +57,10 @@ RULE = DiagnosisRule(
         " server before it stops. enableReconnectForGoAway defaults to true in 5.x. (A rolling"
         " update whose sends succeed needs no action.)"
     ),
-    grpc="GOAWAY of HTTP/2 also ends idle connections. `broker-gone` covers proxies that stop.",
+    grpc=(
+        "Not covered: GOAWAY of HTTP/2 also ends idle connections. `broker-gone` covers proxies"
+        " that stop."
+    ),
     fold=_Fold,
     exchanges=(Exchanges(key=by_server, responses={ResponseCode.GO_AWAY}),),
     references=("apache/rocketmq#7330", "apache/rocketmq#8599"),

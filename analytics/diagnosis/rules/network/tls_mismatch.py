@@ -139,7 +139,7 @@ class _Fold(Fold):
         for row in self._clear:
             if (row.capture, row.conversation) in self._unanswered:
                 what = (
-                    f"{row.server_address} closed the connection of {row.client_address} at its"
+                    f"{row.server_address} closed the connection from {row.client_address} at its"
                     " first request"
                 )
                 tally.add(Evidence(row.capture, None, row.end_time, row.conversation, what))

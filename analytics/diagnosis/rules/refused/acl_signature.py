@@ -157,7 +157,7 @@ class _Fold(Refusals):
             listed(clients) if clients else listed(host_of(address) for address in self.clients)
         )
         refused_clients = f"proxy {refused_clients}" if self._is_proxy(context) else refused_clients
-        return f"{servers} refused {self.what} of {refused_clients}: {self._why()}"
+        return f"{servers} refused {self.what} from {refused_clients}: {self._why()}"
 
     def details(self, context: Context) -> list[str]:
         pointless = ", and refused each time: retries are pointless"

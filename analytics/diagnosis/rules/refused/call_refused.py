@@ -53,7 +53,7 @@ ADVICE: Final = {
         " maxInvisibleTimeMills (default 12 h) of rmq-proxy.json."
     ),
     "PROXY_TIMEOUT": (
-        "Find out why the broker did not respond to the proxy in time: compare the broker's log at"
+        "Find out why the broker did not respond to the proxy in time: check the broker's log for"
         " that time, and capture between proxy and broker."
     ),
     "NOT_IMPLEMENTED": _OTHER_GENERATION,

@@ -95,7 +95,7 @@ class _Fold(Fold):
         if not refused:
             case.severity = ProblemSeverity.WARNING
             case.doubt(
-                "brokers through 5.3 read any spelling; the broker's version is not known",
+                "the broker may be 5.3 or earlier, which reads any spelling",
                 Confidence.POSSIBLE,
             )
         return case
@@ -128,7 +128,7 @@ RULE = DiagnosisRule(
         "Use a release of the client library that spells the names as Java does (clientID,"
         " consumerDataSet, groupName). Until there is one, use a broker of 5.3 or earlier."
     ),
-    grpc="Heartbeats of gRPC are not JSON.",
+    grpc="Not covered: heartbeats of gRPC are not JSON.",
     fold=_Fold,
     exchanges=(
         Exchanges(key=whole, requests={_BEAT}, with_facts=True, of_flow=True),

@@ -153,7 +153,7 @@ RULE = DiagnosisRule(
         " -Dcom.rocketmq.heartbeat.v2; default false). Restarting the consumers fixes it"
         " immediately."
     ),
-    grpc="gRPC clients have no such heartbeats: their proxy keeps the subscriptions.",
+    grpc="Not covered: gRPC clients have no such heartbeats: their proxy keeps the subscriptions.",
     fold=_Fold,
     exchanges=(
         Exchanges(key=whole, requests={_BEAT}, with_facts=True, of_flow=True),

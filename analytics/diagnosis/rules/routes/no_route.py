@@ -73,12 +73,14 @@ class _Lookup(NamedTuple):
 _LOST_ADVICE: Final = (
     "Start the brokers of the topic, or let them reach this NameServer again (mqadmin clusterList"
     " shows who is registered). A topic with queues on two brokers keeps its route when one is"
-    " gone: mqadmin updateTopic -c CLUSTER."
+    " gone. To create the topic on all masters of a cluster, run mqadmin updateTopic -c CLUSTER -t"
+    " TOPIC."
 )
 _OVER_ADVICE: Final = (
     "Find out why no broker of the topic was registered at that time: it was down or starting, or"
     " did not reach this NameServer. A topic with queues on two brokers keeps its route when one is"
-    " gone: mqadmin updateTopic -c CLUSTER. (A planned restart needs no action.)"
+    " gone. To create the topic on all masters of a cluster, run mqadmin updateTopic -c CLUSTER -t"
+    " TOPIC. (A planned restart needs no action.)"
 )
 
 
@@ -163,7 +165,10 @@ class _Fold(Fold):
         if elsewhere := topic.servers - asked:
             return f"{listed(elsewhere)} has a route of it: the NameServers differ"
         if asked & self.routing:
-            return "the server has routes of other topics, or had one of this topic"
+            return (
+                "the server works: it returned routes for other topics, or for this one at another"
+                " time"
+            )
         if context.names:
             return f"there are brokers ({listed(context.names.values())}): the topic is missing"
         return "no route of any topic was seen: perhaps no broker is registered there at all"
@@ -184,7 +189,7 @@ class _Fold(Fold):
         if by_default[False] and not had:
             title = (
                 f"topic {name} has no route, and neither has {DEFAULT_TOPIC}, the template for new"
-                f" topics: {counted(len(asked), 'request')} of {_clients(asked)} refused"
+                f" topics: {counted(len(asked), 'request')} from {_clients(asked)} refused"
                 + ("" if sent else ", nothing was sent")
             )
             return self._case_of(name, topic, asked, title)
@@ -204,7 +209,7 @@ class _Fold(Fold):
                 period += " UTC to the end of the capture"
             title = (
                 f"topic {name} {verb} no route {period}: none of its brokers {was} registered"
-                f" ({counted(len(asked), 'request')} of {_clients(asked)} refused)"
+                f" ({counted(len(asked), 'request')} from {_clients(asked)} refused)"
             )
             case = self._case_of(name, topic, asked, title)
             case.advice = _LOST_ADVICE
@@ -215,7 +220,7 @@ class _Fold(Fold):
         if sent or until is not None or not _is_looked_up_again(asked):
             return None  # created in the meantime; or requested once, as by a tool
         title = (
-            f"topic {name} has no route: {counted(len(asked), 'request')} of {_clients(asked)}"
+            f"topic {name} has no route: {counted(len(asked), 'request')} from {_clients(asked)}"
             " refused"
         )
         case = self._case_of(name, topic, asked, title)
@@ -230,7 +235,7 @@ class _Fold(Fold):
         hosts = Counter(host_of(response.client_address) for response in asked)
         case.details = [
             f"clients: {counted_names(hosts)}",
-            f"asked: {listed(servers)}",
+            f"queried: {listed(servers)}",
         ]
         if all(response.call for response in asked):
             case.advice = _PROXY_ADVICE

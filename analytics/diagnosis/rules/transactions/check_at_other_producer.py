@@ -61,7 +61,7 @@ def _case(
         f" {listed(senders)} and rolled back by {listed(others)}, which the broker asked instead",
         subject_of(halves, context),
     )
-    case.doubt("another instance of the same program could know the transaction")
+    case.doubt("the other client may run the same program and know the transaction")
     case.details.append(keys_text(halves))
     return case
 

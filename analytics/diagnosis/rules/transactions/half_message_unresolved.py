@@ -88,7 +88,10 @@ class _Fold(HalvesFold):
             if not any(half.key in old for half in several):
                 case.doubt("a producer that is still running may decide over another connection")
             elif all(half.key in unseen for half in several):
-                case.doubt("no more packets were captured on the producer's connection")
+                case.doubt(
+                    "the decision may not be captured: the producer's connection shows no more"
+                    " packets"
+                )
             _settle(case, several, context)
             yield case
 

@@ -173,7 +173,7 @@ class _Fold(Fold):
                 f"the proxy refused them with INVALID_RECEIPT_HANDLE ({INVALID_RECEIPT})"
             )
         else:
-            case.doubt("the broker's clock is compared with that of the capture")
+            case.doubt("the broker's clock may differ from that of the capture")
             case.details.append(f"{count:,} of {len(self.acks):,} acknowledgements were late")
         if not topic:
             case.details.append(f"topics: {counted_names(topics)}")

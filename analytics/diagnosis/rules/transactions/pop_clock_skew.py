@@ -67,8 +67,8 @@ class _Fold(Fold):
             if self.behind <= self.patience:
                 its = "they came late, or the clock of the broker is ahead"
         case = self.refused.case(
-            f"{refused:,} of {refused + self.others:,} pops of {client} are refused immediately as"
-            f" too old: {its}, and group {group or counted_names(self.groups)} gets no messages"
+            f"{refused:,} of {refused + self.others:,} pops from {client} are refused immediately"
+            f" as too old: {its}, and group {group or counted_names(self.groups)} gets no messages"
             " through it",
             Subject(client=client, group=group),
         )

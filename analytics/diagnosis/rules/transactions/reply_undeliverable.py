@@ -79,7 +79,7 @@ RULE = DiagnosisRule(
         " the consumer does not help: the broker has stored the reply anyway"
         " (storeReplyMessageEnable, default true)."
     ),
-    grpc="gRPC has no request-reply.",
+    grpc="Not covered: gRPC has no request-reply.",
     fold=_Fold,
     exchanges=refused_with(*MARKS, codes=(ResponseCode.SYSTEM_ERROR,), requests=REPLIES),
     references=(

@@ -145,7 +145,7 @@ RULE = DiagnosisRule(
         " including its backlog, and raise the TTL or speed up the consumer. Make the work"
         " idempotent: the requester may ask again."
     ),
-    grpc="gRPC has no request-reply.",
+    grpc="Not covered: gRPC has no request-reply.",
     impact=Impact.NO_REPLY,
     fold=_Fold,
     exchanges=(Exchanges(key=_key, requests=SENDS | {_PUSH}, with_facts=True),),

@@ -93,7 +93,7 @@ RULE = DiagnosisRule(
         "Use send() or send(…, SendCallback) for messages that must not be lost. Consumers or"
         " mqadmin queryMsgByUniqueKey show whether a oneway message arrived."
     ),
-    grpc="gRPC has no oneway sends.",
+    grpc="Not covered: gRPC has no oneway sends.",
     impact=Impact.UNCONFIRMED,
     fold=_Fold,
     exchanges=(Exchanges(key=_topic, requests=SENDS, statuses={ONEWAY}),),

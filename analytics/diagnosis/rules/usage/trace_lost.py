@@ -104,7 +104,7 @@ RULE = DiagnosisRule(
         f" the topic: mqadmin updateTopic -t {TRACE_TOPIC}. If nobody uses traces, turn them off in"
         " the clients (enableTrace, default false; the constructor's enableMsgTrace in 4.x)."
     ),
-    grpc="gRPC clients send no message traces.",
+    grpc="Not covered: gRPC clients send no message traces.",
     fold=_Fold,
     exchanges=(
         Exchanges(key=_key, requests={_ROUTE}),

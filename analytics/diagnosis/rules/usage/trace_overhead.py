@@ -94,7 +94,7 @@ RULE = DiagnosisRule(
         " enableMsgTrace in 4.x), or keep its topic on a dedicated broker (traceTopicEnable=true"
         " only there). traceMsgBatchNum (default 10) is the number of messages per trace."
     ),
-    grpc="gRPC clients send no message traces.",
+    grpc="Not covered: gRPC clients send no message traces.",
     fold=_Fold,
     exchanges=(Exchanges(key=whole, requests=SENDS, of_flow=True),),
     limits="Bytes of repeated attempts count, too.",

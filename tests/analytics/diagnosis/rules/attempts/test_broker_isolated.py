@@ -24,7 +24,7 @@ def test_an_isolated_broker(name: str, broker: str, often: str) -> None:
     assert (one.rule, one.severity) == (RULE.id, ProblemSeverity.INFO)
     assert one.title == (
         f"producer group sample_group (127.0.0.1@producer) isolated {broker} {often}, and sent"
-        " elsewhere: its fault strategy is on"
+        " elsewhere; sendLatencyFaultEnable is probably on"
     )
 
 

@@ -129,7 +129,7 @@ def test_refusals_that_a_heartbeat_would_have_ended() -> None:
     assert problems(RULE, [refused(at) for at in range(0, 30_000, 1000)]) == []
     (one,) = problems(RULE, [refused(at) for at in range(0, 60_000, 1000)])
     assert one.title == (
-        "the broker refuses pulls of 10.0.0.9 for 59 s: it knows no such subscription of bills to"
+        "the broker refuses pulls from 10.0.0.9 for 59 s: it knows no such subscription of bills to"
         " orders (60 times)"
     )
     assert one.confidence is Confidence.LIKELY

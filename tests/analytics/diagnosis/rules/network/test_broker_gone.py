@@ -38,32 +38,32 @@ SECOND_PORT = BROKER.replace("10911", "10909")
         (
             "fault-kill-5x.pcap",
             1,
-            "broker-b (127.77.0.12:10921) was gone from 02:46:11 to 02:46:25 UTC (14.2 s): 1"
-            " connection closed by it, 1 unanswered request",
+            "broker-b (127.77.0.12:10921) was gone from 02:46:11 to 02:46:25 UTC (14.2 s): it"
+            " closed 1 connection; 1 unanswered request",
         ),
         (
             "fault-kill-4x.pcap",
             2,
-            "broker-b (127.77.0.12:10921) was gone from 02:48:25 to 02:48:35 UTC (9.79 s): 1"
-            " connection closed by it, 1 failed connection attempt",
+            "broker-b (127.77.0.12:10921) was gone from 02:48:25 to 02:48:35 UTC (9.79 s): it"
+            " closed 1 connection; 1 failed connection attempt",
         ),
         (
             "outage-5x.pcap",
             260,
-            "broker-a (127.77.0.11:10911) was gone from 04:05:05 to 04:05:18 UTC (13.8 s): 1"
-            " connection closed by it, 259 failed connection attempts",
+            "broker-a (127.77.0.11:10911) was gone from 04:05:05 to 04:05:18 UTC (13.8 s): it"
+            " closed 1 connection; 259 failed connection attempts",
         ),
         (
             "fault-proxy-kill-5x.pcap",
             1,
-            "broker-a (127.77.0.61:10911) was gone from 02:46:36 to 02:46:49 UTC (13.6 s): 1"
-            " connection closed by it, 1 unanswered request",
+            "broker-a (127.77.0.61:10911) was gone from 02:46:36 to 02:46:49 UTC (13.6 s): it"
+            " closed 1 connection; 1 unanswered request",
         ),
         (
             "slave-read-5x.pcap",
             4,
-            "broker-a (127.77.0.11:10911) was gone from 03:06:50 UTC to the end of the capture: 2"
-            " connections closed by it, 2 unanswered requests, 2 failed connection attempts",
+            "broker-a (127.77.0.11:10911) was gone from 03:06:50 UTC to the end of the capture: it"
+            " closed 2 connections; 2 unanswered requests, 2 failed connection attempts",
         ),
     ],
 )
@@ -140,7 +140,7 @@ def test_both_ports_of_a_broker_are_one_server() -> None:
     back = connection(9000, 10, 9)
     (one,) = problems(RULE, [*used(), route()], [*lost, *refused, back])
     assert one.title.startswith(f"broker-a ({BROKER}) was gone from ")
-    assert one.title.endswith("(7.5 s): 1 connection closed by it, 5 failed connection attempts")
+    assert one.title.endswith("(7.5 s): it closed 1 connection; 5 failed connection attempts")
     assert one.subject == Subject(broker="broker-a")
 
 
@@ -180,8 +180,8 @@ def test_a_proxy_that_is_killed_is_named_as_one() -> None:
     rows = sample("grpc-proxy-killed-5x.pcap")
     (one,) = problems(RULE, rows.exchanges, rows.connections, rows.findings)
     assert one.title == (
-        "proxy 127.77.0.71:18081 was gone from 02:45:38 UTC to the end of the capture: 1 connection"
-        " closed by it, 3 failed connection attempts"
+        "proxy 127.77.0.71:18081 was gone from 02:45:38 UTC to the end of the capture: it closed 1"
+        " connection; 3 failed connection attempts"
     )
     assert one.subject == Subject(server="127.77.0.71:18081")
     assert "setEndpoints" in one.advice

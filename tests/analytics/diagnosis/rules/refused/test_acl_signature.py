@@ -22,7 +22,7 @@ WHO = {
 def test_recorded(name: str, count: int) -> None:
     found = problems_of_sample(RULE, name)
     assert [one.title for one in found] == [
-        f"broker-a refused {count} requests of 127.0.0.1@{who}: {why}" for who, why in WHO.items()
+        f"broker-a refused {count} requests from 127.0.0.1@{who}: {why}" for who, why in WHO.items()
     ]
     assert [one.subject for one in found] == [
         Subject(
@@ -53,14 +53,14 @@ def test_recorded(name: str, count: int) -> None:
 )
 def test_other_reasons(answer: int, remark: str, why: str) -> None:
     (one,) = problems(RULE, [exchange(0, int(RequestCode.SEND_MESSAGE_V2), answer, remark=remark)])
-    assert one.title.startswith("10.0.0.1:10911 refused 1 send of 10.0.0.9: ")
+    assert one.title.startswith("10.0.0.1:10911 refused 1 send from 10.0.0.9: ")
     assert why in one.title
 
 
 def test_a_request_without_signature() -> None:
     row = exchange(0, int(RequestCode.PULL_MESSAGE), 1, remark="No accessKey is configured")
     (one,) = problems(RULE, [row])
-    assert one.title.endswith("refused 1 pull of 10.0.0.9: it has no signature")
+    assert one.title.endswith("refused 1 pull from 10.0.0.9: it has no signature")
 
 
 @pytest.mark.parametrize(

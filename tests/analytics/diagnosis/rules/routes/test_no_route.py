@@ -28,7 +28,7 @@ def test_neither_the_topic_nor_the_pattern_of_new_ones(name: str) -> None:
     (one,) = problems_of_sample(RULE, name)
     assert one.title == (
         "topic NobodysTopic has no route, and neither has TBW102, the template for new topics: 2"
-        " requests of 127.0.0.1 refused, nothing was sent"
+        " requests from 127.0.0.1 refused, nothing was sent"
     )
     assert one.subject == Subject(topic="NobodysTopic")
     assert one.count == 2
@@ -40,7 +40,7 @@ def test_a_route_that_was_lost() -> None:
     (one,) = problems_of_sample(RULE, "outage-5x.pcap")
     assert one.title == (
         "topic OutageTopic had no route from 04:05:06 to 04:05:19 UTC: none of its brokers was"
-        " registered (5 requests of 127.0.0.1 refused)"
+        " registered (5 requests from 127.0.0.1 refused)"
     )
     assert one.subject == Subject(topic="OutageTopic")
     assert one.count == 5
@@ -49,7 +49,7 @@ def test_a_route_that_was_lost() -> None:
 
 def test_a_consumer_that_asks_again_and_again() -> None:
     (one,) = problems(RULE, [route(at, "Orders") for at in (0, 20, 30_000)])
-    assert one.title == "topic Orders has no route: 3 requests of 10.0.0.9 refused"
+    assert one.title == "topic Orders has no route: 3 requests from 10.0.0.9 refused"
     assert one.confidence is Confidence.CERTAIN
     assert one.details[-1] == (
         "no route of any topic was seen: perhaps no broker is registered there at all"
@@ -60,7 +60,9 @@ def test_it_is_less_sure_at_the_beginning() -> None:
     rows = [route(0, "Orders"), route(20, "Orders"), route(30, "Bills", 0)]
     (one,) = problems(RULE, rows)
     assert one.confidence is Confidence.LIKELY
-    assert one.details[-1] == "the server has routes of other topics, or had one of this topic"
+    assert one.details[-1] == (
+        "the server works: it returned routes for other topics, or for this one at another time"
+    )
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,9 @@ def test_an_idle_connection_makes_it_less_sure() -> None:
     )
     (one,) = problems(RULE, [half(0), later(8000)], [connection])
     assert one.confidence is Confidence.LIKELY
-    assert one.reason == "no more packets were captured on the producer's connection"
+    assert one.reason == (
+        "the decision may not be captured: the producer's connection shows no more packets"
+    )
 
 
 def test_holes_in_the_capture_lower_the_confidence() -> None:

@@ -23,7 +23,7 @@ def test_pops_that_are_refused_at_once() -> None:
     rows = [pop(at) for at in range(5)]
     (one,) = problems(RULE, rows)
     assert one.title == (
-        "5 of 5 pops of 10.0.0.9 are refused immediately as too old: its clock is behind the"
+        "5 of 5 pops from 10.0.0.9 are refused immediately as too old: its clock is behind the"
         " broker's, and group shop gets no messages through it"
     )
     assert same_in_any_order(RULE, rows)
