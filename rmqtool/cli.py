@@ -133,7 +133,7 @@ class _Root(CommandGroup):
         "watch": CommandPlace(
             "watch.command",
             "watch",
-            "Watch live traffic for weeks: problems, metrics, and captures of incidents.",
+            "Monitor live traffic continuously: problems, metrics, and incident captures.",
             common=(
                 *("source", "interfaces", "filter", "severity", "format", "webhook", "syslog"),
                 *("ring_folder", "ring", "incidents", "before", "after"),

@@ -5,6 +5,7 @@ A group has only the name and summary of each command, which is enough for its h
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -63,6 +64,23 @@ def _load_drawing() -> None:
             del sys.modules[module]
 
 
+_NO_NUMBER: Final = re.compile(r"(.+) is not a valid (int|integer|float)(?: range)?\.")
+_OUTSIDE: Final = re.compile(
+    r"(\S+) is not in the range (?:(\S+)<=x<=(\S+?)|x>=(\S+?)|x<=(\S+?))\."
+)
+
+
+def in_plain_words(message: str) -> str:
+    """Return the error about a number in plain words; others as they are."""
+    if found := _NO_NUMBER.fullmatch(message):
+        return f"{found[1]} is not a {'number' if found[2] == 'float' else 'whole number'}"
+    if found := _OUTSIDE.fullmatch(message):
+        number, least, most, floor, ceiling = found.groups()
+        bound = f"{floor} or more" if floor else f"{ceiling} or less"
+        return f"{number} is out of range; give {f'{least} to {most}' if least else bound}"
+    return message
+
+
 class _WholeCommand(TyperCommand):
     """A command with its options."""
 
@@ -86,10 +104,15 @@ class _WholeCommand(TyperCommand):
                 option.hidden = False
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Return the arguments; an unknown short option suggests the one in the other case."""
+        """Return the arguments; an unknown short option suggests the one in the other case.
+
+        Errors about numbers are in plain words, without names of types.
+        """
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
+            if isinstance(message := getattr(error, "message", None), str):
+                vars(error)["message"] = in_plain_words(message)
             name = getattr(error, "option_name", "")
             known = {text for option in self.params for text in option.opts}
             if len(name) == 2 and (other := name.swapcase()) in known:

@@ -33,7 +33,7 @@ def what_it_is(head: bytes, problem: str | None) -> tuple[str, str]:
     if problem:
         return problem, "fetch or record it again"
     if not head:
-        return "the file is empty", "a capture has at least a header of 24 bytes"
+        return "the file is empty", "a capture file is at least 24 bytes long"
     for sign, what, hint in _SIGNS:
         if head.startswith(sign):
             return what, hint

@@ -287,7 +287,7 @@ def time_of(field: WhereField, text: str, zone: Zone) -> Moment:
     if moment is None:
         raise ValueProblem(
             f"{field.name} is a time, like 2026-11-20T10:00:00, 10:00 or 10:00+08:00"
-            f" ({zone.name} without an offset), not {text!r}"
+            f" (no offset means {zone.name}), not {text!r}"
         )
     return moment
 

@@ -18,7 +18,7 @@ def _consume(request: ConsumeCommand) -> ExitStatus:
       rmqtool consume Orders -T body | rmqtool send -t Copies -
 
     Ends at the newest message unless --follow is given. Asks before
-    connecting to non-loopback brokers that a route names.
+    connecting to non-loopback brokers listed by the NameServer.
     """
     from .run import run_consume
 
@@ -33,7 +33,7 @@ def _topic(request: TopicCommand) -> ExitStatus:
       rmqtool topic Orders --group billing
       rmqtool topic Orders -T json | jq '.groups[] | {group, lag}'
 
-    Asks before connecting to non-loopback brokers that a route names.
+    Asks before connecting to non-loopback brokers listed by the NameServer.
     """
     from .run import run_topic
 

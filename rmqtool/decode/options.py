@@ -156,7 +156,7 @@ def columns_of_view(columns: Any) -> Any:
 
 
 BODY_LIMIT = text_option(
-    "Maximum body bytes to show (default: 1KiB in trees, all in JSON of commands, "
+    "Maximum body bytes to show (default: 1KiB in trees, 4MiB in --commands JSON, "
     "none in message rows).",
     "Output",
     metavar="SIZE",
@@ -190,7 +190,7 @@ class DecodeRequest:
     limit: int | None = options.LIMIT
     sort: Order | None = option(
         "Sort by request time, slowest first, or as completed "
-        "(default: time for tables of files, otherwise completion).",
+        "(default: time for table output from files, otherwise completion).",
         "Filters",
         read=_sort,
         needs=("view", "follow"),

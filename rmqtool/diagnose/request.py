@@ -75,7 +75,8 @@ class DiagnoseRequest:
 
     inputs: list[str] = argument(
         "INPUT...",
-        "Captures, folders, decoded logs, row files, replay journals, or - for stdin.",
+        "Captures, folders, decoded logs, exported JSONL/Parquet rows, replay journals, "
+        "or - (stdin).",
     )
     show_list: bool = option("List all rules and exit.", _WHAT, False, names="--list")
     explain: str | None = option(

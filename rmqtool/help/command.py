@@ -17,7 +17,7 @@ Words = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[TOPIC [SECTION]]",
-        help="Topic, optionally with words of a heading; or a command (default: list topics).",
+        help="Topic, optionally with words from a heading; or a command (default: list topics).",
         show_default=False,
     ),
 ]

@@ -18,8 +18,13 @@ _LINK = re.compile(r"\[([^\]]*)\]\((?:docs/)?([a-z-]+)\.md(?:#[^)]*)?\)")
 _ANCHOR = re.compile(r"\[([^\]]*)\]\(#[^)]*\)")
 _PATH = re.compile(r"`?docs/([a-z-]+)\.md`?")
 _FENCE = "```"
+_START = re.compile(r"^(?:#+|[-*>])\s+")
+"""mark of a heading, an item, or a quotation"""
+_CELL_END = re.compile(r"(?<!\\)\|")
+_MARKUP = re.compile(r"`([^`]*)`|\*\*|(?<![\w*])\*(\w[^*`]*)\*(?![\w*])")
+"""code, the ends of strong text, emphasis"""
 _MOST = 100
-"""Characters of a line that a search shows."""
+"""Characters of a line that a search shows, without the ellipsis."""
 
 
 class Section(NamedTuple):
@@ -113,13 +118,26 @@ def sections_with(word: str) -> list[tuple[str, str]]:
         for (start, _, title), after in zip(heads, [*heads[1:], (len(lines), 0, "")], strict=True):
             line = next((text for text in lines[start : after[0]] if wanted in text.lower()), None)
             if line is not None:
-                matches.append((f"{topic} {title.replace('`', '').lower()}", _plain(line)[:_MOST]))
+                matches.append(
+                    (f"{topic} {title.replace('`', '').lower()}", _excerpt(_plain(line)))
+                )
     return matches
 
 
 def _plain(line: str) -> str:
-    """Return a line of Markdown as text: the cells of a row, links by their texts."""
-    return line.strip("#|*- ").replace("`", "").replace("**", "").replace(" | ", ": ")
+    """Return a line of Markdown as text: the cells of a row, and nothing that only marks up."""
+    text = line.strip()
+    if text.startswith("|"):
+        cells = (cell.strip().replace(r"\|", "|") for cell in _CELL_END.split(text))
+        text = ": ".join(filter(None, cells))
+    return _MARKUP.sub(lambda match: match[1] or match[2] or "", _START.sub("", text))
+
+
+def _excerpt(text: str) -> str:
+    """Return a text; a long one ends with a whole word and an ellipsis."""
+    if len(text) <= _MOST:
+        return text
+    return f"{text[: _MOST + 1].rpartition(' ')[0] or text[:_MOST]} …"
 
 
 def _heads(lines: Sequence[str]) -> list[tuple[int, int, str]]:

@@ -182,7 +182,7 @@ class ReplayRequest:
         read=size_option,
     )
     mode: str = option(
-        "Send mode; raw repeats captured requests unchanged to one broker.",
+        "Send mode; raw resends captured requests unchanged to one broker.",
         _SENDING,
         Mode.as_captured.value,
         metavar="|".join((*Mode, RAW)),
@@ -236,7 +236,7 @@ class ReplayRequest:
         read=_group_of,
     )
     mark: bool = option(
-        "Mark messages with the run in property RMQTOOL_REPLAY.",
+        "Mark messages with the run ID in property RMQTOOL_REPLAY.",
         _SENDING,
         True,
         names="--mark/--no-mark",

@@ -82,7 +82,9 @@ def names_and_inputs(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
     while rest and rest[0] in (*REPORT_MODULES, ALL):
         names.append(rest.pop(0))
     if not rest:
-        raise usage_error("report", "no input given; name captures, a decoded log, or a row file")
+        raise usage_error(
+            "report", "no input given; name captures, a decoded log, or exported JSONL/Parquet rows"
+        )
     chosen = REPORT_MODULES if not names or ALL in names else tuple(dict.fromkeys(names))
     return chosen, rest
 
@@ -239,7 +241,8 @@ class ReportRequest:
 
     words: list[str] = argument(
         "[REPORT...] INPUT...",
-        "Reports of --list (default: all), then captures, logs, or row files.",
+        "Report names (see --list), then captures, logs, or exported JSONL/Parquet rows "
+        "(default: all reports).",
     )
     reports: tuple[str, ...] = derived(_reports, "words", "show_list", value=())
     """names of reports, in order"""

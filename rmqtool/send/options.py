@@ -204,7 +204,7 @@ class SendCommand:
     )
     namespace: str = option("Namespace added to topic and group.", _SENDING, "", metavar="NAME")
     vip: bool | None = option(
-        "Send to the brokers' VIP port (default: by --client; on before 4.5.1).",
+        "Send to the brokers' VIP port (default: depends on --client; on before 4.5.1).",
         _SENDING,
         names="--vip/--no-vip",
     )
@@ -217,7 +217,7 @@ class SendCommand:
         "Log every attempt as a decoded row (.jsonl or .parquet).", _RESULTS, metavar="FILE"
     )
     capture: str | None = option(
-        "Save the traffic as pcapng, without TLS. Signatures are included.",
+        "Save the traffic, decrypted, as pcapng. Signatures are included.",
         _RESULTS,
         metavar="FILE",
     )

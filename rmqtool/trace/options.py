@@ -64,7 +64,7 @@ class TraceRequest:
     jobs: int | None = options.JOBS
     format: TraceFormat = option(
         "Output format; otlp: OpenTelemetry spans "
-        "(default: from the -o extension, .json: otlp; otherwise ladder).",
+        "(default: from the -o extension (.json means otlp), otherwise ladder).",
         "Output",
         value=TraceFormat.ladder,
         typed=TraceFormat | None,

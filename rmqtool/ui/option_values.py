@@ -92,7 +92,7 @@ def time_option(option: str, text: str | None, zone: Zone = UTC_ZONE) -> Moment 
         raise usage_error(
             option,
             f"not a valid time: {text!r}; give 2026-11-20T10:00:00, 10:00 or 10:00+08:00"
-            f" ({zone.name} without an offset)",
+            f" (no offset means {zone.name})",
         )
     return moment
 

@@ -8,7 +8,7 @@ from .options import WatchRequest
 
 
 def _run(request: WatchRequest) -> ExitStatus:
-    """Watch live traffic for weeks: problems, metrics, and captures of incidents.
+    """Monitor live traffic continuously: problems, metrics, and incident captures.
 
     Reports problems as they start, change, and end, also to webhooks and syslog.
     Ctrl-C or SIGTERM stops it.

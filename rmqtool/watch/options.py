@@ -131,7 +131,7 @@ class WatchRequest:
     )
     user: str | None = live.USER
     processes: bool = option(
-        "Also name processes of other users, through a privileged helper process.",
+        "Also identify other users' processes, through a privileged helper process.",
         _CAPTURE,
         False,
     )
@@ -191,7 +191,9 @@ class WatchRequest:
         "Keep packets of problems of this severity or higher.", _KEPT, ProblemSeverity.ERROR
     )
     before: int = _duration("Keep packets from this long before the problem.", "60s", _KEPT, 60)
-    after: int = _duration("Keep packets until this long after its start.", "30s", _KEPT, 30)
+    after: int = _duration(
+        "Keep packets until this long after the problem starts.", "30s", _KEPT, 30
+    )
     most_incidents: int = option(
         "Keep this many incidents; the oldest are removed.", _KEPT, 100, min=1, metavar="N"
     )
@@ -210,7 +212,7 @@ class WatchRequest:
         read=_listen,
     )
     otlp: str = text_option(
-        "Push metrics by OTLP over HTTP to this URL.",
+        "Push metrics over OTLP/HTTP to this URL.",
         _METRICS,
         metavar="URL",
         value="",

@@ -36,7 +36,12 @@ from .command import PROGRAM, ROOT, full_after, rmqtool
         (["-o", "{capture}"], "is also an input"),
         (["-o", "{folder}"], "is a folder"),
         (["--format", "xml"], "xml"),
-        (["--limit", "-1"], "--limit"),
+        (["--limit", "ten"], "Invalid value for '--limit' / '-c': 'ten' is not a whole number"),
+        (
+            ["--limit", "-1"],
+            "Invalid value for '--limit' / '-c': -1 is out of range; give 0 or more",
+        ),
+        (["--jobs", "99"], "99 is out of range; give 1 to 64"),
     ],
 )
 def test_a_wrong_command_line(

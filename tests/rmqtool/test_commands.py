@@ -11,7 +11,7 @@ import pytest
 from typer.main import get_command
 
 from rmqtool.cli import app
-from rmqtool.commands import CommandGroup, LazyCommand
+from rmqtool.commands import CommandGroup, LazyCommand, in_plain_words
 from tests.rmqtool.command import rmqtool
 
 ROOT = get_command(app)
@@ -124,3 +124,22 @@ def test_help_shows_the_common_options_and_help_all_every_one() -> None:
     assert "--tls-cert" in whole
     assert "--help-all" not in whole
     assert "--tls-cert" not in rmqtool("send", "-h").out
+
+
+@pytest.mark.parametrize(
+    ("message", "plain"),
+    [
+        ("'ten' is not a valid int range.", "'ten' is not a whole number"),
+        ("'1\\n2' is not a valid int.", "'1\\n2' is not a whole number"),
+        ("'2.5' is not a valid integer.", "'2.5' is not a whole number"),
+        ("'x' is not a valid float.", "'x' is not a number"),
+        ("'x' is not a valid float range.", "'x' is not a number"),
+        ("0 is not in the range x>=1.", "0 is out of range; give 1 or more"),
+        ("9.5 is not in the range x<=2.5.", "9.5 is out of range; give 2.5 or less"),
+        ("99 is not in the range 1<=x<=64.", "99 is out of range; give 1 to 64"),
+        ("'x' is not a valid boolean.", "'x' is not a valid boolean."),
+        ("No such option: --x", "No such option: --x"),
+    ],
+)
+def test_errors_about_numbers_name_no_type(message: str, plain: str) -> None:
+    assert in_plain_words(message) == plain

@@ -12,7 +12,13 @@ import pytest
 import typer.main
 
 from rmqtool.cli import app
-from rmqtool.help.documents import chosen_sections, document, sections, topics
+from rmqtool.help.documents import (
+    chosen_sections,
+    document,
+    sections,
+    sections_with,
+    topics,
+)
 from rmqtool.ui.status import ExitStatus
 
 from ..command import ROOT, rmqtool
@@ -209,3 +215,28 @@ def test_a_search_lists_the_sections_with_a_word() -> None:
     missing = rmqtool("help", "--search", "no such word at all")
     assert missing.status == 1
     assert "no section contains" in missing.err
+
+
+def test_excerpts_of_a_search_are_plain_text(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.md"
+    monkeypatch.setattr("rmqtool.help.documents.topics", lambda: {"page": page})
+
+    def excerpt_of(line: str) -> str:
+        page.write_text(f"# Title\n\n{line}\n")
+        ((place, excerpt),) = sections_with("WORD")
+        assert place == "page title"
+        return excerpt
+
+    assert excerpt_of("- a **strong**, (*plain*) `a*b*` word *last*") == (
+        "a strong, (plain) a*b* word last"
+    )
+    assert excerpt_of(r"| `--word a\|b`, `-w` | one \| *two* | |") == "--word a|b, -w: one | two"
+    assert (
+        excerpt_of("--word *.pcap count(*) x(*) __word__") == "--word *.pcap count(*) x(*) __word__"
+    )
+    assert excerpt_of("word " * 20) == ("word " * 20).strip()
+    assert excerpt_of("words " * 17) == "words " * 16 + "…"
+    assert excerpt_of("word" * 26) == "word" * 25 + " …"
+    assert excerpt_of("word" * 25) == "word" * 25
