@@ -86,7 +86,7 @@ def test_a_proxy_that_is_refused_needs_credentials_of_its_own() -> None:
     ]
     (one,) = problems(RULE, rows)
     assert one.advice.startswith("Set innerClientAuthenticationCredentials")
-    assert " of proxy 10.0.0.9: " in one.title
+    assert " from proxy 10.0.0.9: " in one.title
     rows = [exchange(0, CREATE_TOPIC, 16, topic="T", remark="username cannot be null.")]
     (one,) = problems(RULE, rows)
     assert one.advice.startswith("Give the client an account")
