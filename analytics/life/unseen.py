@@ -190,7 +190,7 @@ def _of_delivery(found: Found, topic: str | None, around: Surroundings) -> list[
         ]
         if passed:
             lines.append(
-                f"{_named(passed)} committed past this message without a captured delivery"
+                f"why {_named(passed)} committed past this message without a captured delivery"
             )
         return lines
     if around.fetches:

@@ -440,8 +440,8 @@ def report_notes(rows: Rows) -> list[str]:
         names = ", ".join(brokers)
         was = "was" if len(brokers) == 1 else "were"
         notes.append(
-            f"{names} {was} temporarily unreachable; latencies do not include this time"
-            f" ({OUTAGES.title.lower()})."
+            f"{names} {was} unreachable at times; latencies do not include these waits"
+            f" (see {OUTAGES.title.lower()})."
         )
     if behind := rows.get(RELAYED.name, ()):
         names = ", ".join(str(row["relay"]) for row in behind[:5])

@@ -199,7 +199,7 @@ def symptoms_of(outages: list[Outage]) -> str:
     if failed:
         parts.append(f"{counted(failed, 'failed connection attempt')}")
     if all(outage.untried for outage in outages):
-        parts.append("no new one since")
+        parts.append("no new connection since")
     return "; ".join(filter(None, (closed, ", ".join(parts))))
 
 

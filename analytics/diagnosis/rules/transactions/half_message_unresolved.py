@@ -89,8 +89,8 @@ class _Fold(HalvesFold):
                 case.doubt("a producer that is still running may decide over another connection")
             elif all(half.key in unseen for half in several):
                 case.doubt(
-                    "the decision may not be captured: the producer's connection shows no more"
-                    " packets"
+                    "the capture may have missed the decision: the producer's connection shows no"
+                    " more packets"
                 )
             _settle(case, several, context)
             yield case

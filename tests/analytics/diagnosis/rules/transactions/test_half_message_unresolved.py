@@ -78,7 +78,7 @@ def test_an_idle_connection_makes_it_less_sure() -> None:
     (one,) = problems(RULE, [half(0), later(8000)], [connection])
     assert one.confidence is Confidence.LIKELY
     assert one.reason == (
-        "the decision may not be captured: the producer's connection shows no more packets"
+        "the capture may have missed the decision: the producer's connection shows no more packets"
     )
 
 
