@@ -51,8 +51,8 @@ TIMES: Final = ReportTable(
     "delivery_times",
     "End-to-end latency",
     (
-        "One row per topic, group, and stage of the first delivery, without delayed messages. A "
-        "message counts as stored when the broker's response was captured."
+        "One row per topic, group, and stage of the first delivery, without delayed messages. The "
+        "stored time is the capture time of the broker's response."
     ),
     (
         _TOPIC,

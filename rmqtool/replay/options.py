@@ -259,7 +259,8 @@ class ReplayRequest:
         Sync, "When to sync the journal to disk.", _RESULTS, Sync.second, names="--fsync"
     )
     fail_on: list[ComparisonCondition] = option(
-        "Exit 4 on new-failures, 'failures>1%', 'p99>2x', or 'late-p99>50ms'; repeatable.",
+        "Exit 4 on new-failures, 'failures>1%', 'p99>2x', or 'late-p99>50ms' (behind schedule);"
+        " repeatable.",
         _RESULTS,
         [],
         metavar="CONDITION",

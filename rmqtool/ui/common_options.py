@@ -113,7 +113,7 @@ CAPTURES = argument(
     required=True,
     typed=list[str],
 )
-COMMANDS = option("Show one line per command.", _VIEW, False)
+COMMANDS = option("Show one line per command (request or response).", _VIEW, False)
 VERBOSE = option("Show every header field and the decoded body as a tree.", _VIEW, False)
 SUMMARY = option(
     "Summarize operations, latency, responses, clients, and capture quality.", _VIEW, False

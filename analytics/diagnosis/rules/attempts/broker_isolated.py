@@ -21,8 +21,8 @@ RULE = DiagnosisRule(
     explanation=(
         "With sendLatencyFaultEnable, a producer avoids a broker that failed or was slow. Since"
         " 5.1.4, it does so for 10 s after a failure, and for at least 2 s after a send that took"
-        " 550 ms or longer. Earlier versions: 600 s after a failure, at least 30 s after a slow"
-        " send, unless a fast response ends it earlier. This protects sends and is not itself a"
+        " 550 ms or longer. Earlier versions: 600 s after a failure, 30 s or more after a slow"
+        " send; in both cases, a fast response ends it. This protects sends and is not itself a"
         " problem."
     ),
     advice=(

@@ -157,7 +157,7 @@ def _isolated(judged: JudgedProducer, context: Context) -> Iterable[Case]:
             case.state = ProblemState.GOING_ON if on else ProblemState.OVER
         causes = Counter(window.cause for window in windows)
         case.details = [f"causes: {counted_names(causes)}", judged.verdict.reason]
-        case.doubt("the broker may also have left the route, which makes every client avoid it")
+        case.doubt("instead, the broker may have left the route, which makes every client avoid it")
         yield case
 
 

@@ -112,9 +112,10 @@ RULE = DiagnosisRule(
         " the same UNIQ_KEY again; or the response comes after that."
     ),
     explanation=(
-        "sendMsgTimeout covers all attempts of a send together. When it expires, the call fails,"
-        " and current clients close the connection. The message may have been stored anyway: the"
-        " broker does not know that the client stopped waiting."
+        "sendMsgTimeout covers all attempts of a send together. When it expires, the application's"
+        " send fails, and current clients close the connection. If only one attempt times out, the"
+        " producer can retry. The message may have been stored anyway: the broker does not know"
+        " that the client stopped waiting."
     ),
     advice=(
         "Find out why the broker was late: see the other problems, and check the broker's log for"

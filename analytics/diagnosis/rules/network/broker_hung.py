@@ -163,10 +163,10 @@ RULE = DiagnosisRule(
         " then stored anyway."
     ),
     advice=(
-        "Look for pauses at that time: the broker's garbage collection log (safepoints), limits of"
-        " the hypervisor or container, disk latency, the system log. Check store.log for"
-        ' "[NOTIFYME]putMessage in lock cost time" at that time. Producers survive a hang if one'
-        " attempt cannot use up sendMsgTimeout (default 3000 ms). sendMsgMaxTimeoutPerRequest"
+        "Look for pauses at that time: the broker's garbage collection log (safepoints), CPU"
+        " throttling by the hypervisor or container, disk latency, the system log. Check store.log"
+        ' for "[NOTIFYME]putMessage in lock cost time" at that time. Producers survive a hang if'
+        " one attempt cannot use up sendMsgTimeout (default 3000 ms). sendMsgMaxTimeoutPerRequest"
         " (5.3.3 and later, default off) limits an attempt and leaves time for another broker."
         " sendLatencyFaultEnable (default false) then avoids the hung broker."
     ),
