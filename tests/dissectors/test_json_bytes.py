@@ -40,12 +40,6 @@ def test_numbers(number: int) -> None:
     assert out.getvalue() == b"%d" % number
 
 
-def test_no_number_is_null() -> None:
-    out = BytesWriter()
-    put_number(out, NOTHING)
-    assert out.getvalue() == b"null"
-
-
 @given(st.binary(min_size=8, max_size=20), st.integers(0, 12))
 def test_hex(data: bytes, at: int) -> None:
     at = min(at, len(data) - 8)
