@@ -26,6 +26,8 @@ _NULL: Final = b"null"
 _LINE_END: Final = b"}\n"
 _EMPTY: Final = b"[]"
 _NO_TEXTS: Final[list[str]] = []
+_LONGEST_REPEATED: Final = 256
+"""maximum characters of a text that is kept for the next row: hostile ones have megabytes"""
 _WORD: Final = 8
 """bytes read at a time"""
 
@@ -143,7 +145,7 @@ class JsonSink(RowSink):
         self._pieces: list[list[bytes]] = [[] for _ in columns]
         """pieces by their first null, once needed"""
         self._last: list[str | None] = [None] * len(columns)
-        """last text of each column"""
+        """last text of each column that is not long"""
         self._last_encoded = [b""] * len(columns)
         self._times = [TimeWriter() for _ in columns]
         self._out = BytesWriter()
@@ -234,10 +236,13 @@ class JsonSink(RowSink):
             return
         at = self._at
         # Rows often share a text, such as their consumer group.
-        if text is not self._last[at]:
-            self._last[at] = text
-            self._last_encoded[at] = _encoded(text)
-        self._begin().write(self._last_encoded[at])
+        if text is self._last[at]:
+            self._begin().write(self._last_encoded[at])
+            return
+        encoded = _encoded(text)
+        if len(text) <= _LONGEST_REPEATED:
+            self._last[at], self._last_encoded[at] = text, encoded
+        self._begin().write(encoded)
 
     def texts(self, name: str, texts: list[str]) -> None:  # noqa: ARG002
         self._begin().write(_encoded(texts) if texts else _EMPTY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,3 +41,17 @@ def test_lines_have_all_values(rows: list[tuple[int | None, ...]], first: int, c
     ends = sink.take_ends()
     sizes = [int.from_bytes(ends[at : at + 8], "little") for at in range(0, len(ends), 8)]
     assert sizes == [sum(len(line) + 1 for line in lines[: n + 1]) for n in range(len(lines))]
+
+
+def test_long_texts_are_not_kept() -> None:
+    sink = JsonSink([Column(name, "string", "", "", "") for name in NAMES])
+    tracemalloc.start()
+    try:
+        for number in range(len(NAMES)):
+            for at, name in enumerate(NAMES):
+                sink.text(name, "é" * 1_000_000 if at == number else None)
+            sink.end()
+            sink.take()
+        assert tracemalloc.get_traced_memory()[0] < 4_000_000
+    finally:
+        tracemalloc.stop()
