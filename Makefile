@@ -6,6 +6,8 @@ PYTEST := $(BIN)/python -m pytest -q
 COMPILED := $(VENV)/compiled
 # Two of them may wait for clusters while the others compute.
 WORKERS := 5
+# The packages bench and release.
+TOOLS := PYTHONPATH=$(CURDIR)/.ci
 # Tests of what is compiled.
 PURE_TESTS := $(addprefix tests/dissectors/,tcp decode rows remoting/framing remoting/fastjson \
   remoting/messages remoting/ids \
@@ -85,21 +87,21 @@ types: setup  ## types
 	$(BIN)/mypy
 
 bench: setup  ## measure decode, producer, replay and reports against tshark, Java clients, DuckDB, pandas
-	$(BIN)/python -m tests.bench --check
-	$(BIN)/python -m tests.bench.decode.jobs --check
-	$(BIN)/python -m tests.bench.producer
-	$(BIN)/python -m tests.bench.replay --check
-	$(BIN)/python -m tests.bench.proxy --check
-	$(BIN)/python -m tests.bench.watch_rate --check
+	$(TOOLS) $(BIN)/python -m bench --check
+	$(TOOLS) $(BIN)/python -m bench.decode.jobs --check
+	$(TOOLS) $(BIN)/python -m bench.producer
+	$(TOOLS) $(BIN)/python -m bench.replay --check
+	$(TOOLS) $(BIN)/python -m bench.proxy --check
+	$(TOOLS) $(BIN)/python -m bench.watch_rate --check
 	RMQTOOL_EXACT_PACE=1 $(PYTEST) tests/cluster/replay/test_replay_pace.py \
 	  tests/rmqtool/live/test_command.py
-	$(BIN)/python -m tests.bench.reports
-	$(BIN)/python -m tests.bench.reports --small --runs 3
+	$(TOOLS) $(BIN)/python -m bench.reports
+	$(TOOLS) $(BIN)/python -m bench.reports --small --runs 3
 
 # SOAK=600 makes it ten minutes.
 SOAK ?= 3600
 soak: setup  ## watch a sandbox for an hour (SOAK seconds): memory growth, CPU next to the broker's
-	$(BIN)/python -m tests.bench.soak --seconds $(SOAK)
+	$(TOOLS) $(BIN)/python -m bench.soak --seconds $(SOAK)
 
 samples: setup  ## record samples/ anew from real clusters and clients
 	$(BIN)/python -m tests.cluster record
@@ -128,19 +130,19 @@ pictures: setup  ## make the pictures of the documents anew, from samples, by ri
 	$(BIN)/python -m tests.rmqtool.browse.views.test_app_snapshots
 
 dist: $(VENV)/release/installed  ## build sdist and wheels with every CPython found, test each; into dist/
-	$(VENV)/release/bin/python -m tests.release dist
+	$(TOOLS) $(VENV)/release/bin/python -m release dist
 
 reproducible: $(VENV)/release/installed  ## build all packages twice, elsewhere, and compare the bytes
-	$(VENV)/release/bin/python -m tests.release reproducible
+	$(TOOLS) $(VENV)/release/bin/python -m release reproducible
 
 sbom: $(VENV)/release/installed  ## build a wheel and list what its installation consists of (CycloneDX), in dist/
-	$(VENV)/release/bin/python -m tests.release sbom
+	$(TOOLS) $(VENV)/release/bin/python -m release sbom
 
 installers: $(VENV)/release/installed  ## try pipx, uvx, completion of shells and man pages with a wheel
-	$(VENV)/release/bin/python -m tests.release installers
+	$(TOOLS) $(VENV)/release/bin/python -m release installers
 
 image-steps: $(VENV)/release/installed  ## run the steps of the container image file, without a container
-	$(VENV)/release/bin/python -m tests.release image
+	$(TOOLS) $(VENV)/release/bin/python -m release image
 
 image-lint: $(VENV)/release/installed  ## lint the container image file
 	$(VENV)/release/bin/hadolint Containerfile

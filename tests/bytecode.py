@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("dissectors", "replay", "analytics", "rmqtool", "tests")
+PACKAGES = ("dissectors", "replay", "analytics", "rmqtool", "tests", ".ci")
 _REWRITTEN = f"-pytest-{pytest.__version__}.pyc"
 """how the names of what pytest has compiled end"""
 

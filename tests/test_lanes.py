@@ -19,7 +19,7 @@ def test_workers_take_lanes() -> None:
     """Where the scheduler of pytest-xdist is used instead, the suite takes twice as long."""
     command = [sys.executable, "-m", "pytest", "-v", "-n", "1", "-p", "no:cacheprovider"]
     ended = subprocess.run(
-        [*command, "tests/bench/captures/test_frames.py"], capture_output=True, text=True, cwd=ROOT
+        [*command, "tests/bench/test_frames.py"], capture_output=True, text=True, cwd=ROOT
     )
     assert "scheduling tests via LaneScheduling" in ended.stdout, ended.stdout + ended.stderr
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tests.rmqtool.command import PROGRAM, ROOT
 
 MIB = 1 << 20
-SPAWN = ROOT / "tests" / "bench" / "spawn.py"
+SPAWN = ROOT / ".ci" / "bench" / "spawn.py"
 
 
 class Ended(NamedTuple):

@@ -1,1 +1,1 @@
-"""The benchmark: captures with known contents, the decoders they are given to, and the ratios."""
+"""Tests of what `make bench` runs."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
+from bench.producer import CASES, HEAD, ROOT, Case, Figures, Row, line_of
 from replay.sandbox import SandboxOptions, TopicSpec, sandbox_thread
-from tests.bench.producer import CASES, HEAD, ROOT, Case, Figures, Row, line_of
 
 
 @pytest.mark.slow
@@ -20,8 +21,11 @@ def test_the_client_measures_what_it_sends(kind: str, in_flight: int) -> None:
     case = Case(kind, in_flight, 50, 20, 100)
     with sandbox_thread(SandboxOptions(topics=[TopicSpec("Bench", 4)])) as box:
         arguments = [box.namesrv, "Bench", case.kind, *map(str, case[1:])]
-        command = [sys.executable, "-m", "tests.bench.producer_client", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
+        command = [sys.executable, "-m", "bench.producer_client", *arguments]
+        environment = os.environ | {"PYTHONPATH": ".ci"}
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, cwd=ROOT, check=True
+        )
     figures = json.loads(done.stdout)
     assert figures["count"] == 100
     assert figures["failed"] == 0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -224,7 +226,7 @@ def test_memory_does_not_grow_with_the_attempts_of_a_producer() -> None:
         "import resource, sys\n"
         "from analytics.isolation import isolation_input\n"
         "from analytics.isolation.isolation_table import Assumed, isolation_rows\n"
-        "from tests.bench.reports.attempts import batches\n"
+        "from bench.reports.attempts import batches\n"
         "isolation_input.MOST_ROWS, isolation_input._PART = 100_000, 8\n"
         "made = isolation_rows(Assumed())(batches(int(sys.argv[1])))\n"
         "print(sum(batch.num_rows for batch in made))\n"
@@ -233,7 +235,11 @@ def test_memory_does_not_grow_with_the_attempts_of_a_producer() -> None:
     rows, peaks = [], []
     for count in (200_000, 1_200_000):
         done = subprocess.run(
-            [sys.executable, "-c", program, str(count)], check=True, capture_output=True, text=True
+            [sys.executable, "-c", program, str(count)],
+            env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[3] / ".ci")},
+            check=True,
+            capture_output=True,
+            text=True,
         )
         made, peak = map(int, done.stdout.split())
         rows.append(made)

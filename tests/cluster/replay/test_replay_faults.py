@@ -11,9 +11,9 @@ from time import monotonic, sleep
 
 import pytest
 
+from bench.captures.generate import write_capture
 from replay.run.journal import read_steps
 from replay.run.journal_rows import Begin, OutcomeEntry, Result
-from tests.bench.captures.generate import write_capture
 from tests.cluster.producer.producing import Read, read_by_java, stored_in
 from tests.cluster.servers import faults
 from tests.cluster.servers.cluster import Cluster

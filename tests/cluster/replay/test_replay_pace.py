@@ -12,8 +12,8 @@ from time import monotonic
 
 import pytest
 
-from tests.bench.captures.generate import write_capture
-from tests.bench.replay import MEDIAN_US, Lateness, lateness_of, sandbox
+from bench.captures.generate import write_capture
+from bench.replay import MEDIAN_US, Lateness, lateness_of, sandbox
 from tests.cluster.servers.cluster import Cluster
 from tests.rmqtool.command import process
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bench.captures.frames import encode_stored_message, stored_crc
 from dissectors.remoting.codes import RequestCode
 from tests.analytics.life.lives import lives_in
-from tests.bench.captures.frames import encode_stored_message, stored_crc
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command
 from tests.traffic.talk import Talk

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.decode.tshark_baseline import BARE, lua_missing, lua_prefix
 from dissectors.wireshark import lua_text
-from tests.bench.decode.tshark_baseline import BARE, lua_missing, lua_prefix
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import send
 from tests.traffic.joined import join

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.captures.generate import write_capture
 from dissectors.decode.pipeline import Decode
 from dissectors.endpoint import endpoint_of_socket
 from dissectors.remoting.messages.message import StoredMessage
@@ -26,7 +27,6 @@ from replay.sandbox import Injection, InjectionKind, SandboxOptions, SandboxThre
 from replay.sandbox.broker import Broker
 from replay.sandbox.injection.latency import latency_of
 from replay.wire_capture import WireCapture
-from tests.bench.captures.generate import write_capture
 from tests.patience import Stopwatch, wait_for
 from tests.replay.captured_sends import SentMessage, captured_sends
 from tests.rmqtool.command import PROGRAM, ROOT, rmqtool

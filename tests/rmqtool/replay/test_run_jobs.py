@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.captures.generate import write_capture
 from replay.run.journal import read_skipped, read_steps
 from replay.run.journal_rows import Begin, OutcomeEntry, Result
 from replay.sandbox import Injection, InjectionKind, SandboxOptions, SandboxThread, sandbox_thread
 from replay.sandbox.injection.latency import latency_of
-from tests.bench.captures.generate import write_capture
 from tests.patience import wait_for
 from tests.replay.captured_sends import captured_sends
 from tests.rmqtool.command import PROGRAM, ROOT, full_after, process, rmqtool

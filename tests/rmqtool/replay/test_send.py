@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.captures.generate import write_capture
 from replay.run.journal import read_steps
 from replay.run.journal_rows import Begin, OutcomeEntry
 from replay.sandbox import SandboxOptions, sandbox_thread
-from tests.bench.captures.generate import write_capture
 from tests.replay.captured_sends import captured_sends
 from tests.rmqtool.command import PROGRAM, full_after, rmqtool
 

@@ -1,6 +1,6 @@
 """How exactly a replay keeps its times, how fast it is, and how its memory grows.
 
-python -m tests.bench.replay [--check]
+python -m bench.replay [--check]
 
 The target is a sandbox in a process of its own. Lateness is that of the journal: from the due time
 of a send to its begin. `--check` makes a pace that is missed status 1: 5 ms at the median and 50 ms

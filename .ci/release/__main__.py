@@ -1,4 +1,4 @@
-"""`python -m tests.release`."""
+"""`python -m release`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Captures on a standalone cluster of two workers: CPU, wall and what was read, by size.
 
-The capture is one of `tests.bench.captures.generate`, cut into eight files as `tcpdump -C` does.
+The capture is one of `bench.captures.generate`, cut into eight files as `tcpdump -C` does.
 CPU is that of the driver, the executors and their Python together, of the decode alone: the session
 and its first query come before. Whether the rows are those of one task that reads all is said, too,
 and what becomes of them when a worker is killed in the middle.
@@ -35,7 +35,7 @@ def captures_in(folder: Path, packets: int) -> tuple[Path, list[Path]]:
     whole = folder / f"captures-{packets}.pcap"
     if not whole.exists():
         made = ["--packets", str(packets), "--seed", "1", "--mix", "json", "-o", str(whole)]
-        subprocess.run([sys.executable, "-m", "tests.bench.captures.generate", *made], check=True)
+        subprocess.run([sys.executable, "-m", "bench.captures.generate", *made], check=True)
     files = [folder / f"{whole.stem}.pcap{number}" for number in range(FILES)]
     return whole, files if files[-1].exists() else rotated(whole, folder, FILES)
 

@@ -94,7 +94,7 @@ _PARTS = {part.__name__: part for part in (dist, reproducible, sbom, installers,
 
 def main(arguments: Sequence[str]) -> int:
     """Return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tests.release")
+    parser = argparse.ArgumentParser(prog="python -m release")
     parser.add_argument("what", choices=sorted(_PARTS))
     parser.add_argument(
         "--python", action="append", choices=supported(), help="only this version; repeatable"

@@ -1,6 +1,6 @@
 """The latency aggregation by others, on the same files: DuckDB and pandas, each a program.
 
-`python -m tests.bench.reports.contestants duckdb|pandas FOLDER` prints what it found as JSON: by
+`python -m bench.reports.contestants duckdb|pandas FOLDER` prints what it found as JSON: by
 operation, broker, topic, group and client the count and the exact percentiles.
 """
 

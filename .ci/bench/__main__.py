@@ -1,4 +1,4 @@
-"""`python -m tests.bench`."""
+"""`python -m bench`."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from tests.bench.captures.captures import CACHE
+from bench.captures.captures import CACHE
 
 SOURCE = Path(__file__).with_name("java")
 BUILD = CACHE / "java"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from tests.bench.captures.captures import Capture
-from tests.bench.captures.truth import identity_hash
+from bench.captures.captures import Capture
+from bench.captures.truth import identity_hash
 
 SEPARATOR = "\x1f"
 """Between the values of several commands in one packet, in tshark's output."""

@@ -1,4 +1,4 @@
-"""Runs the benchmark: `python -m tests.bench [--packets N] [--rounds R] [--quick] [--check]`.
+"""Runs the benchmark: `python -m bench [--packets N] [--rounds R] [--quick] [--check]`.
 
 Everyone decodes the same generated capture, in interleaved rounds (A B C, A B C, ...), each in a
 process of its own that is measured from outside with the capture in the page cache. Every output
@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from tests.bench.captures.captures import CACHE, Capture, capture_of, warm
-from tests.bench.captures.generate import SENDS
-from tests.bench.measure import Measured, RunFailed, measure, medians
+from bench.captures.captures import CACHE, Capture, capture_of, warm
+from bench.captures.generate import SENDS
+from bench.measure import Measured, RunFailed, measure, medians
 
 from .contestants import Contestant, contestants, tool_missing
 from .floors import FULL_SIZE, MISSED, Verdict, judge, judge_outputs
@@ -150,7 +150,7 @@ def _able(everyone: list[Contestant], results: Results) -> Iterator[Contestant]:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="tests.bench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--packets", type=int, default=FULL_SIZE, help="size of the capture")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)

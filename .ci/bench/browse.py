@@ -1,6 +1,6 @@
 """The browser over a large capture: first rows, the whole, memory, filters.
 
-`python -m tests.bench.browse [--packets N]`: the model without a screen, as the screen uses it; of
+`python -m bench.browse [--packets N]`: the model without a screen, as the screen uses it; of
 each the CPU seconds and those of the clock, which depend on what else the machine does (its load is
 said).
 """
@@ -52,7 +52,7 @@ def _memory() -> float:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="tests.bench.browse", description=__doc__)
+    parser = argparse.ArgumentParser(prog="bench.browse", description=__doc__)
     parser.add_argument("--packets", type=int, default=PACKETS)
     path = str(capture_of(parser.parse_args().packets).path)
     before = _memory()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tests.bench.captures.captures import Capture
-from tests.bench.measure import Measured
+from bench.captures.captures import Capture
+from bench.measure import Measured
 
 from .contestants import Contestant
 from .floors import Verdict

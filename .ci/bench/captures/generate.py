@@ -1,6 +1,6 @@
 """Writes captures of RocketMQ traffic with known contents: FILE.pcap, and the truth in FILE.json.
 
-`python -m tests.bench.captures.generate --packets 1000000 --seed 1 --mix mixed -o FILE.pcap`
+`python -m bench.captures.generate --packets 1000000 --seed 1 --mix mixed -o FILE.pcap`
 
 Fifty connections talk at once: 70 % producers, 20 % consumers, 10 % name-server clients. One in
 five was open before the capture began. Half of the bursts share segments, so that frames straddle
@@ -177,7 +177,7 @@ def write_capture(path: Path, packets: int, seed: int, mix: str) -> dict[str, ob
 
 def main() -> None:
     """Write the capture that the arguments ask for and print its counts."""
-    parser = argparse.ArgumentParser(prog="tests.bench.captures.generate", description=__doc__)
+    parser = argparse.ArgumentParser(prog="bench.captures.generate", description=__doc__)
     parser.add_argument("--packets", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--mix", choices=("json", "mixed", SENDS), default="json")

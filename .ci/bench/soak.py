@@ -1,6 +1,6 @@
 """`make soak`: a watch over a sandbox for an hour; its memory, and its CPU next to the broker's.
 
-`python -m tests.bench.soak [--seconds N] [--rate N]` starts a sandbox, a producer that sends at a
+`python -m bench.soak [--seconds N] [--rate N]` starts a sandbox, a producer that sends at a
 rate, a consumer that follows, and a watch with everything on: ring, incidents, metrics that are
 scraped. Some sends are refused, so that problems come and go. Memory is that of the watch after a
 warm-up of two and a half windows: the median of the first turn of a window against that of the last
@@ -40,7 +40,7 @@ QUIET: Final = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 def main() -> int:
     """Run the soak; print what came of it."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.soak")
+    parser = argparse.ArgumentParser(prog="python -m bench.soak")
     parser.add_argument("--seconds", type=int, default=3600)
     parser.add_argument("--rate", type=int, default=200, help="sends a second")
     parser.add_argument("--real", action="store_true", help="a Java broker instead of a sandbox")

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.bench.captures.captures import Capture, capture_of
-from tests.bench.captures.generate import SENDS, write_capture
-from tests.bench.decode.tshark_baseline import lua_command, lua_missing
-from tests.bench.decode.verify import Found, differences, found_in_fields
+from bench.captures.captures import Capture, capture_of
+from bench.captures.generate import SENDS, write_capture
+from bench.decode.tshark_baseline import lua_command, lua_missing
+from bench.decode.verify import Found, differences, found_in_fields
 
 PACKETS = 12_000
 SYN, FIN = 2, 1

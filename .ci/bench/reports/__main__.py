@@ -1,6 +1,6 @@
 """How long the reports take and how much memory, from one to ten million exchanges.
 
-python -m tests.bench.reports [--millions 1,10] [--runs 1]
+python -m bench.reports [--millions 1,10] [--runs 1]
     [--small | --captures | --shapes | --attempts | --cluster] [--folder DIR]
 
 Compared are `rmqtool report` with all three reports, and with latency alone, and the latency
@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from analytics.sql.percentiles import PERCENTILES
-from tests.bench.measure import Measured, measure, medians
+from bench.measure import Measured, measure, medians
 
 from .log import Shape, write_log
 
@@ -50,7 +50,7 @@ Command = tuple[str, list[str]]
 def commands(log: Path) -> list[Command]:
     """What is measured on a log: (name, command)."""
     ours = [sys.executable, "-m", "rmqtool", "report"]
-    others = [sys.executable, "-m", "tests.bench.reports.contestants"]
+    others = [sys.executable, "-m", "bench.reports.contestants"]
     return [
         ("latency, retries, isolation", [*ours, "latency", "retries", "isolation", str(log)]),
         ("latency", [*ours, "latency", str(log), "--table", "latency", "--format", "json"]),
@@ -66,7 +66,7 @@ def small_commands(folder: Path) -> list[Command]:
     return [
         ("all reports", reports),
         ("all reports by Spark", [*reports, "--engine", "spark"]),
-        ("a session and one query", [sys.executable, "-m", "tests.bench.reports.bare"]),
+        ("a session and one query", [sys.executable, "-m", "bench.reports.bare"]),
     ]
 
 
@@ -170,7 +170,7 @@ def measure_attempts(folder: Path, millions: Sequence[int]) -> int:
     """Measure the replay of one producer; return 1 if it grows too fast."""
     took = []
     for size in millions:
-        command = [sys.executable, "-m", "tests.bench.reports.attempts", str(size * 1_000_000)]
+        command = [sys.executable, "-m", "bench.reports.attempts", str(size * 1_000_000)]
         found, _ = run(("attempts", command), folder, 1)
         show(f"{size} million attempts of one producer", found)
         took.append(found)

@@ -1,6 +1,6 @@
 """A Spark session as the reports start it, and one query: what `--small` compares with.
 
-python -m tests.bench.reports.bare
+python -m bench.reports.bare
 """
 
 from __future__ import annotations

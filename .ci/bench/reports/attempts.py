@@ -1,6 +1,6 @@
 """Replays the fault strategy over many attempts of one producer.
 
-python -m tests.bench.reports.attempts COUNT
+python -m bench.reports.attempts COUNT
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Rules: each client is a process of its own and warms up before it is measured; rounds alternate, and
 the median of the rounds is told, with the CPU time of the client's process. A synchronous send ends
 what is sent oneway, so that its rate is that at which the broker reads; how many it stored is told.
-`python -m tests.bench.producer [ROUNDS]`.
+`python -m bench.producer [ROUNDS]`.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Row(NamedTuple):
 
 def _ours(cluster: Cluster, topic: str, case: Case) -> dict[str, float]:
     arguments = [cluster.namesrv_text, topic, case.kind, *map(str, case[1:])]
-    command = [sys.executable, "-m", "tests.bench.producer_client", *arguments]
+    command = [sys.executable, "-m", "bench.producer_client", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
     return dict(json.loads(done.stdout))
 

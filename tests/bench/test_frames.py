@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.captures.frames import (
+from bench.captures.frames import (
     Fields,
     Writer,
     encode_command,
@@ -15,7 +15,7 @@ from tests.bench.captures.frames import (
     stored_crc,
 )
 
-VECTORS = Path(__file__).resolve().parents[3].parent / "shared" / "protocol" / "vectors.json"
+VECTORS = Path(__file__).resolve().parents[2].parent / "shared" / "protocol" / "vectors.json"
 
 UNIQUE = b"7F0000010D9C18B4AAC27B1C3D5C0000"
 SEND_FIELDS: Fields = [

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench.measure import Measured, measure, medians
+from bench.measure import Measured, measure, medians
 
 from .contestants import TOOL
 

@@ -1,6 +1,6 @@
 """What `rmqtool proxy` costs: against a plain asyncio relay, and with 10,000 connections.
 
-python -m tests.bench.proxy [--check] [--seconds N]
+python -m bench.proxy [--check] [--seconds N]
 
 Server, client, and what stands between them are processes of their own. Requests are sends of
 1 KiB; each connection has one in flight. Relay and proxy take turns, and the medians of the rounds
@@ -184,7 +184,7 @@ def asked(port: int, connections: int, seconds: float) -> Round:
 
 def compare(seconds: float, connections: int) -> bool:
     """Measure in turn; print; return whether the proxy costs no more than it may."""
-    me = "tests.bench.proxy"
+    me = "bench.proxy"
     proxy = ("rmqtool", "proxy", "--listen", f"{HOST}:0", "-T", "jsonl", "--quiet", "-n")
     with (
         running(me, "--role", "server") as server,
@@ -230,7 +230,7 @@ def many() -> bool:
         wanted = hard
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
     with (
-        running("tests.bench.proxy", "--role", "server") as server,
+        running("bench.proxy", "--role", "server") as server,
         running(
             *("rmqtool", "proxy", "--listen", f"{HOST}:0", "-T", "jsonl", "--quiet", "-n"),
             f"{HOST}:{server.port}",

@@ -1,6 +1,6 @@
 """What `rmqtool watch` does with 50,000 commands a second: what it sees, drops, and takes.
 
-python -m tests.bench.watch_rate [--rate N] [--seconds N] [--batch N] [--check] [-- WATCH OPTIONS]
+python -m bench.watch_rate [--rate N] [--seconds N] [--batch N] [--check] [-- WATCH OPTIONS]
 
 A process of its own sends prepared packets through a pair of virtual interfaces, many with each
 system call, so that it costs little beside the watch. Half of the commands are responses; a packet
@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from tests.bench.soak import cpu_of
+from bench.soak import cpu_of
 from tests.dissectors.live.test_interface import missing_right
 from tests.tools import find
 from tests.traffic.commands import send, sent
@@ -206,7 +206,7 @@ def interfaces() -> Iterator[tuple[str, str]]:
 
 def measure(rate: int, seconds: int, batch: int, options: list[str]) -> dict[str, Any]:
     """Run the watch beside the packets; return what it did."""
-    me = [sys.executable, "-m", "tests.bench.watch_rate", "--rate", str(rate)]
+    me = [sys.executable, "-m", "bench.watch_rate", "--rate", str(rate)]
     with interfaces() as (near, far), tempfile.TemporaryDirectory() as folder:
         command = [*me, "--seconds", str(seconds), "--batch", str(batch), "--send", near]
         watch = [sys.executable, "-m", "rmqtool", "watch", "-i", far, "-T", "jsonl"]

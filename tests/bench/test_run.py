@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.captures.captures import Capture
-from tests.bench.captures.truth import Truth
-from tests.bench.decode.floors import HELD, MISSED, NOT_JUDGED, judge, judge_outputs
-from tests.bench.decode.jobs import VIEWS, missed
-from tests.bench.decode.startup import Startup
-from tests.bench.decode.verify import differences, found_in_exchanges
-from tests.bench.measure import Measured, RunFailed, measure, medians
+from bench.captures.captures import Capture
+from bench.captures.truth import Truth
+from bench.decode.floors import HELD, MISSED, NOT_JUDGED, judge, judge_outputs
+from bench.decode.jobs import VIEWS, missed
+from bench.decode.startup import Startup
+from bench.decode.verify import differences, found_in_exchanges
+from bench.measure import Measured, RunFailed, measure, medians
 
 ANSWERED = {
     "status": "answered", "opaque": 5, "request_code": 11, "response_code": 0,

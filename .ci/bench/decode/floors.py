@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.bench.measure import Measured
+from bench.measure import Measured
 
 from .startup import Startup
 

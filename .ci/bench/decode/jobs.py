@@ -1,4 +1,4 @@
-"""What several processes gain: `python -m tests.bench.decode.jobs [--packets N] [--rounds R]`.
+"""What several processes gain: `python -m bench.decode.jobs [--packets N] [--rounds R]`.
 
 The rows of one capture by 1, 2 and 4 processes, in interleaved rounds. The output must be the same
 to the byte, else the status is 1. What is gained is judged by the clock, so nothing else may run
@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.bench.captures.captures import CACHE, Capture, capture_of, warm
-from tests.bench.measure import Measured, RunFailed, measure, medians
+from bench.captures.captures import CACHE, Capture, capture_of, warm
+from bench.measure import Measured, RunFailed, measure, medians
 
 from .contestants import decode_command
 from .floors import FULL_SIZE
@@ -80,7 +80,7 @@ def missed(figures: Mapping[tuple[str, int], Measured]) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print and judge; return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.decode.jobs")
+    parser = argparse.ArgumentParser(prog="python -m bench.decode.jobs")
     parser.add_argument("--packets", type=int, default=FULL_SIZE)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--check", action="store_true", help="status 1 where a floor is missed")

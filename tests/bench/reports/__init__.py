@@ -1,3 +1,0 @@
-"""Measures the reports against DuckDB and pandas: `python -m tests.bench.reports`."""
-
-from __future__ import annotations
