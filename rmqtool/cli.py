@@ -163,7 +163,7 @@ class _Root(CommandGroup):
         "report": CommandPlace(
             "report.command",
             "report",
-            "Build latency, retry, and broker-isolation reports.",
+            "Build reports on latency, retries, isolation, consumers, and more.",
             common=(
                 *("show_list", "tables", "compare", "split", "slo", "window_us"),
                 *("where", "since", "until", "format", "output", "force", "engine"),

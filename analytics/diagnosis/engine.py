@@ -506,6 +506,6 @@ def _missing(diagnosis: Diagnosis) -> list[str]:
     """Return the missing kinds of traffic, in the order of `Diagnosis.silent`."""
     calls = PROXY in diagnosis.context.servers.values()
     return [
-        f"{Need(need)}{' by remoting' if calls and need in BY_REMOTING else ''}"
+        f"{Need(need)}{' over remoting' if calls and need in BY_REMOTING else ''}"
         for need in diagnosis.silent
     ]

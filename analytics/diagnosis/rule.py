@@ -34,7 +34,8 @@ REFUSED_CALL: Final = (
     "`call-refused` covers refusals by a proxy. This rule covers those between proxy and broker."
 )
 BEHIND_PROXY: Final = (
-    "gRPC clients send no such requests. Their proxy does, by remoting: this rule covers those."
+    "gRPC clients send no such requests, but their proxy does, over remoting. This rule covers the"
+    " proxy's requests."
 )
 ALWAYS_RETRIED: Final = (
     "Not covered: gRPC clients retry every failed send, including asynchronous ones, except"

@@ -68,7 +68,10 @@ def verdict_of(
         if replay.chance < CHANCE:
             unseen = replay.counts[UNSEEN]
             but = f", but for {unseen} after unseen ones" if unseen else ""
-            return Verdict(ON, f"{replay.avoided} attempts, none to an isolated broker{but}")
+            return Verdict(
+                ON,
+                f"{replay.avoided} attempts while a broker was isolated, none to that broker{but}",
+            )
         return Verdict(UNDETERMINED, f"only {replay.avoided} attempts while a broker was isolated")
     summary = f"{replay.broken} of {met} attempts went to an isolated broker"
     fitting = next((name for name, other in others if _fits(other)), None)

@@ -98,7 +98,9 @@ def _of_sending(rows: Sequence[MessageRecord], around: Surroundings) -> list[str
     sends = _sends(rows)
     if not sends:
         also = (
-            "although other sends were captured" if around.senders_seen else "and all other sends"
+            "although other sends were captured"
+            if around.senders_seen
+            else "and sends of other messages"
         )
         return [f"the send, {also}"]
     open_ = [row for row in sends if row.event == SENT]

@@ -102,8 +102,9 @@ def page_around(
         f'<header><h1>{escaped(title)}</h1><dl class="about">{known}</dl>{top}</header>'
         f"<nav>{links}</nav>"
         f"<main>{main}</main>"
-        "<footer>A dash is unknown, never zero. Times are UTC. Packet numbers are those of the"
-        " capture named in the same row (frame.number in Wireshark).</footer>"
+        "<footer>A dash means no value (unknown or not applicable), never zero. Times are UTC."
+        " Packet numbers are those of the capture named in the same row (frame.number in"
+        " Wireshark).</footer>"
         f"<script>{script}</script></body></html>\n"
     )
 

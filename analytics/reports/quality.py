@@ -195,7 +195,7 @@ def report_notes(rows: Rows) -> list[str]:
 def _about(connections: Sequence[Row]) -> list[str]:
     whole = sum_of(connections, "connections")
     facts = (
-        ("no_handshake", "started before the capture: their network latency is unknown"),
+        ("no_handshake", "started before the capture, so network latency is unknown there"),
         ("one_direction", "were captured in one direction only: responses or requests are missing"),
         ("with_gaps", "have gaps: a request or response may be missing"),
     )

@@ -146,7 +146,7 @@ def command_fields(captures: Sequence[str]) -> FieldSet:
     latency = _of_seen(getters["latency_us"])
     fields.append(WhereField("latency", "int", latency, "µs", needs_unit=True))
     fields += [_field(name, type_, get) for name, _, type_, get in _MORE]
-    hint = "exchanges have it; a command has ext_fields.NAME"
+    hint = "only exchanges have it; for a command, use ext_fields.NAME"
     elsewhere = dict.fromkeys(exchange_fields().names, hint)
     return FieldSet(fields, {"ext_fields": _ext_field}, elsewhere)
 

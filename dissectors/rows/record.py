@@ -232,8 +232,8 @@ class ExchangeRecord(msgspec.Struct, gc=False):
         int | None,
         Description(
             "creation time of the message that a producer sends, by the milliseconds in"
-            " `unique_key`; the client's time zone is not known, so it is the last time before the"
-            " request that they allow: exact if the message is at most 15 minutes old",
+            " `unique_key`; the client's time zone is unknown, so this is the latest possible"
+            " time before the request: exact if the message is at most 15 minutes old",
             "property `UNIQ_KEY`, time of the request",
             type="time",
         ),

@@ -43,5 +43,5 @@ def message_fields() -> FieldSet:
     """Return the filter fields of messages."""
     fields = with_aliases(MESSAGE_COLUMNS, MESSAGE_ALIASES)
     fields["event"] = replace(fields["event"], known=lambda: EVENTS)
-    elsewhere = dict.fromkeys(exchange_fields().names, "exchanges have it; messages do not")
+    elsewhere = dict.fromkeys(exchange_fields().names, "only exchanges have it")
     return FieldSet(fields.values(), None, elsewhere)

@@ -17,7 +17,7 @@ from .tls import tls_problem
 _log = logging.getLogger("rmqtool.replay")
 
 _HINTS = {
-    errno.ECONNREFUSED: "nothing listens there: check that the server runs, and its port",
+    errno.ECONNREFUSED: "nothing is listening there: check the port and that the server is running",
     errno.ECONNRESET: "the other side closed the connection",
     errno.EHOSTUNREACH: "check the address, and whether it is reachable from here",
     errno.ENETUNREACH: "check the address, and whether it is reachable from here",

@@ -6,12 +6,13 @@ from enum import StrEnum
 from typing import Any
 
 from dissectors.foreign import natural_of
+from dissectors.times import moment_of
 
 from ..send import targets
 from ..ui import common_options as common
 from ..ui.console import When
 from ..ui.declared import argument, declared, option
-from ..ui.option_values import time_option, usage_error
+from ..ui.option_values import usage_error
 from ..ui.status import CommandError, ExitStatus
 
 _TARGET, _SELECT, _OUTPUT = "Target", "Filters", "Output"
@@ -51,10 +52,12 @@ def _place_of(name: str, text: str) -> Place:
     offset = natural_of(text)
     if offset is not None:
         return offset
-    moment = time_option(name, text)
+    moment = moment_of(text)
     if moment is None or not moment.has_date:
         raise usage_error(
-            name, f"{text!r} has no date; give begin, end, an offset, or 2026-11-20T10:00:00"
+            name,
+            f"not a valid start: {text!r}; give begin, end, an offset of the queue, or a UTC time"
+            " such as 2026-11-20T10:00:00",
         )
     return (moment.ns // _MS,)
 

@@ -156,8 +156,7 @@ def columns_of_view(columns: Any) -> Any:
 
 
 BODY_LIMIT = text_option(
-    "Maximum body bytes to show (default: 1KiB in trees, 4MiB in JSON of commands, "
-    "none in message rows).",
+    "Maximum body bytes (default: 1KiB in trees, 4MiB in command JSON, 0 in message rows).",
     "Output",
     metavar="SIZE",
     read=_body_limit,

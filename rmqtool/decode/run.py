@@ -382,6 +382,11 @@ def _why_nothing(decode: Decode, result: RunCounts, request: DecodeRequest) -> s
         what = "no message was seen" if is_of_messages else "nothing happened"
         return f"{what} between --since and --until"
     what = "message" if is_of_messages else "command"
+    if request.follow_conversation is not None:
+        return (
+            f"no {what}s in conversation {request.follow_conversation}; --summary lists the"
+            " conversations"
+        )
     return f"no {what} in {counted(stats.rocketmq_conversations, 'RocketMQ conversation')}"
 
 

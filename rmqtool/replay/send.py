@@ -248,7 +248,9 @@ class _Sending:
                 journal.close()
         except NameServerError as error:
             reason, hint = in_options(error)
-            hint = "\n".join(filter(None, (hint, f"nothing was sent; then {way_on}")))
+            hint = "\n".join(
+                filter(None, (hint, f"nothing was sent. Once the cluster responds, {way_on}"))
+            )
             raise CommandError(reason, hint) from None
         except JournalError as error:
             unknown = journal.begun - journal.ended

@@ -8,7 +8,7 @@ from .options import ReportRequest
 
 
 def _run(request: ReportRequest) -> ExitStatus:
-    """Build latency, retry, and broker-isolation reports.
+    """Build reports on latency, retries, isolation, consumers, and more.
 
     Examples:
       rmqtool report captures/

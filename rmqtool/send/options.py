@@ -15,6 +15,7 @@ from time import time_ns
 from typing import Final
 
 from dissectors.remoting.sysflag import COMPRESSION_TYPES
+from dissectors.times import moment_of
 from replay.config import ProducerConfig, version_of_release
 from replay.errors import ConfigError
 from replay.fault import GENERATIONS, FaultSettings
@@ -29,7 +30,7 @@ from ..ui.console import When
 from ..ui.declared import argument, declared, option, text_option
 from ..ui.errors import print_note
 from ..ui.option_names import MESSAGE
-from ..ui.option_values import about, one_of, time_option, usage_error
+from ..ui.option_values import about, one_of, usage_error
 from ..ui.status import CommandError, ExitStatus
 from . import targets
 
@@ -54,9 +55,11 @@ def delivery_of(name: str, text: str) -> int:
     """Return the delivery time of a text, ms since the epoch."""
     if text.startswith("+"):
         return (time_ns() + targets.value_of(name, duration_of, text[1:])) // _MS
-    moment = time_option(name, text)
+    moment = moment_of(text)
     if moment is None or not moment.has_date:
-        raise usage_error(name, f"{text!r} has no date; give 2026-11-20T10:00:00 or +90s")
+        raise usage_error(
+            name, f"not a valid time: {text!r}; give +90s or a UTC time such as 2026-11-20T10:00:00"
+        )
     return moment.ns // _MS
 
 
@@ -204,7 +207,7 @@ class SendCommand:
     )
     namespace: str = option("Namespace added to topic and group.", _SENDING, "", metavar="NAME")
     vip: bool | None = option(
-        "Send to the brokers' VIP port (default: depends on --client; on before 4.5.1).",
+        "Send to the brokers' VIP port (default: only with a --client before 4.5.1).",
         _SENDING,
         names="--vip/--no-vip",
     )

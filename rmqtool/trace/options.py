@@ -48,8 +48,8 @@ class TraceRequest:
     """A `trace` command: message, inputs, and output."""
 
     arguments: list[str] = argument(
-        "INPUT... KEY",
-        "Captures, decoded logs, or -; then a message key or ID.",
+        "INPUT... [KEY]",
+        "Captures, decoded logs, or -; then a key (not with --where).",
         required=True,
     )
     where: str = options.where("Trace messages whose rows match", "event == returned")

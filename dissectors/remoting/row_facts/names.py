@@ -124,8 +124,8 @@ correlation: id that joins a request (a message that asks for a reply) and its r
   `properties` of a send, and of a reply that is passed on (326)
 ttl_ms: ms that the sender of the request waits for the reply <- ext field `properties` of a send,
   and of a reply that is passed on (326)
-server_version: release of the broker, of a pull with the fact `timer` <- field `version` of the
-  response
+server_version: release of the broker that answered a pull with the fact `timer` <- field
+  `version` of the response
 fault: fault that `rmqtool proxy` injected into the request or its response <- comment of the
   packet of the request, pcapng
 """

@@ -97,7 +97,7 @@ def test_popped_late_and_again() -> None:
         "acknowledged",
     ]
     assert life.steps[2].why.startswith("redelivered: returned, or not acknowledged in time")
-    assert life.unseen == ["the send, and all other sends"]
+    assert life.unseen == ["the send, and sends of other messages"]
 
 
 def test_a_recalled_message_is_not_missed() -> None:

@@ -71,7 +71,7 @@ def test_filters_suggest_the_fields_of_commands() -> None:
 @pytest.mark.parametrize(
     ("expression", "reason"),
     [
-        ("topic == Orders", "exchanges have it; a command has ext_fields.NAME"),
+        ("topic == Orders", "only exchanges have it; for a command, use ext_fields.NAME"),
         ("status == unanswered", "exchanges have it"),
         ("outcome == unanswered", "outcome is never 'unanswered'"),
         ("body > 1s", "not a unit of body"),

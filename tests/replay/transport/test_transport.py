@@ -110,7 +110,7 @@ def test_nothing_listens_at_the_broker(driver: Driver, responder: Responder) -> 
     assert isinstance(error.cause, ConnectError)
     assert len(error.attempts) == 3
     assert nowhere in str(error)
-    assert "nothing listens there" in error.hint
+    assert "nothing is listening there" in error.hint
 
 
 @every_driver
@@ -119,7 +119,7 @@ def test_nothing_listens_at_the_nameserver(driver: Driver) -> None:
     (error,) = driver(ProducerConfig(group="g", namesrv=free_address()), [SYNC])
     assert watch.own < 1
     assert isinstance(error, NameServerError)
-    assert "nothing listens there" in str(error)
+    assert "nothing is listening there" in str(error)
 
 
 @every_driver

@@ -102,8 +102,8 @@ def test_queues_offsets_and_limits(box: SandboxThread) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (("--start", "10:00"), "no date"),
-        (("--start", "soon"), "not a valid time"),
+        (("--start", "10:00"), "not a valid start: '10:00'"),
+        (("--start", "soon"), "not a valid start"),
         (("-b", "broker-x"), "brokers: broker-a, broker-b"),
         (("--queue", "9"), "there is no queue 9"),
         (("-Y", "topik == A"), "did you mean topic"),

@@ -66,7 +66,7 @@ def test_a_table_has_the_chosen_columns_in_order(view: tuple[str, ...], names: s
         (("--columns", "time,latencies"), "'latencies'; did you mean latency or latency_us?"),
         (("--columns", "time", "--summary"), "works only with exchanges"),
         (("--columns", "time", "-T", "parquet", "-o", "log"), "do not apply to a decoded log"),
-        (("--columns", "topic", "--commands"), "'topic'; exchanges have it"),
+        (("--columns", "topic", "--commands"), "'topic'; only exchanges have it"),
     ],
 )
 def test_columns_that_there_are_not(options: tuple[str, ...], text: str, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_a_failed_message_says_the_way_out(box: SandboxThread) -> None:
     refused = rmqtool("send", "-n", "127.0.0.1:1", "-t", "T", "--body", "x")
     assert refused.status == 1
     assert "no connection to 127.0.0.1:1" in refused.err
-    assert "check that the server runs" in refused.err
+    assert "check the port and that the server is running" in refused.err
 
 
 def test_a_piped_body_is_one_message(box: SandboxThread, tmp_path: Path) -> None:

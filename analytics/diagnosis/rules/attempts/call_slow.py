@@ -61,7 +61,8 @@ RULE = DiagnosisRule(
     limits=(
         "The first send on a new connection is ignored, because client and proxy load code at that"
         " time. So is a send during which packets were lost on its connection. A proxy that is"
-        " always slow counts as normal. Batches are calls, too."
+        " always slow counts as normal. A call with a batch of"
+        " messages counts like any other, although it may take longer."
     ),
     consequence_of={
         "broker-gone",

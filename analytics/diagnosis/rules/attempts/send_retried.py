@@ -69,8 +69,8 @@ RULE = DiagnosisRule(
     title="Sends that failed at one broker were stored by a retry",
     searched=("retryTimesWhenSendFailed", "retry another broker", "send message retry"),
     proof=(
-        "Several sends have one UNIQ_KEY: the first was refused or got no response, or a connect"
-        " failed right before; a later one was stored."
+        "Several sends have one UNIQ_KEY: the first was refused or got no response, or a"
+        " connection attempt failed right before; a later one was stored."
     ),
     explanation=(
         "A synchronous send is tried up to 1 + retryTimesWhenSendFailed times, each time on another"

@@ -116,8 +116,8 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "A pull has no response 7 s after its suspendTimeoutMillis expired, while its connection"
-        " got other responses. A broker ends a long poll at that time, within the 5 s between two"
-        " checks."
+        " got other responses. A broker looks for expired long polls every 5 s, so it should have"
+        " responded."
     ),
     explanation=(
         "At the end of a queue, a broker holds a pull until a message arrives or its time expires."

@@ -104,10 +104,10 @@ RULE = DiagnosisRule(
         " protocol."
     ),
     explanation=(
-        "The server reads the first four bytes as the length of a frame: `GET ` is 1195725856, a"
-        " scanner for remote desktops 50331667; the log shows each number plus 4. It logs"
-        " TooLongFrameException and closes the connection. This does no harm, but a program uses"
-        " the wrong port, or scans it."
+        "The server reads the first four bytes as the length of a frame: `GET ` reads as"
+        " 1195725856, and the start of a scanner for remote desktops as 50331667. The log shows"
+        " these numbers plus 4. It logs TooLongFrameException and closes the connection. This does"
+        " no harm, but a program uses the wrong port, or scans it."
     ),
     advice=(
         "Find out who connects: health checks should use plain TCP, and the dashboard and"

@@ -72,7 +72,8 @@ RULE = DiagnosisRule(
         "No name server address, please set it",
     ),
     proof=(
-        "Connects to a NameServer that the same hosts used before are refused or get no response."
+        "Connection attempts to a NameServer that the same hosts used before are refused or get no"
+        " response."
     ),
     explanation=(
         "Clients ask one NameServer at a time for routes, and the next one in their list if it is"

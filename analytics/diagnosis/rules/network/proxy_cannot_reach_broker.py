@@ -93,7 +93,7 @@ RULE = DiagnosisRule(
         " failed`, or `wait response on the channel … timeout`."
     ),
     explanation=(
-        "A proxy forwards each call to a broker by remoting. The broker is down, hangs, or is"
+        "A proxy forwards each call to a broker over remoting. The broker is down, hangs, or is"
         " unreachable from the proxy, and the proxy returns the exception of its own client."
         " Producers retry; consumers get no messages from this broker until it is back. Later, the"
         " NameServer removes the broker from the routes, and calls fail with TOPIC_NOT_FOUND if no"

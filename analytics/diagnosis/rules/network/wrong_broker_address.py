@@ -320,9 +320,9 @@ RULE = DiagnosisRule(
         "apache/rocketmq#8195",
     ),
     limits=(
-        "A connect to a loopback address never reaches the network, so it is not captured. If"
-        " clients use broker addresses that no route names (behind NAT, or in anonymized captures),"
-        " an address without a captured connect is not reported."
+        "A connection attempt to a loopback address never reaches the network, so it is not"
+        " captured. If clients use broker addresses that no route names (behind NAT, or in"
+        " anonymized captures), an address without a captured connection attempt is not reported."
     ),
     needs={Need.ROUTES, Need.CONNECTIONS},
     lasts=None,

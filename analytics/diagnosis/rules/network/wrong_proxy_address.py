@@ -177,9 +177,9 @@ RULE = DiagnosisRule(
     ),
     explanation=(
         "A client asks its configured proxy for a route, and then connects to the addresses in it."
-        " In cluster mode, a proxy returns the host that the client asked for with its own"
-        " grpcServerPort; in local mode, its localServeAddr. Behind a mapped port, a NodePort, or a"
-        " load balancer with another port, no server listens there."
+        " In cluster mode, a proxy returns the host from the client's request with the proxy's own"
+        " grpcServerPort; in local mode, it returns its localServeAddr. Behind a mapped port, a"
+        " NodePort, or a load balancer with another port, no server listens there."
     ),
     advice=(
         "Publish the proxy's gRPC port under the same number, set grpcServerPort (default 8081) to"
@@ -200,7 +200,10 @@ RULE = DiagnosisRule(
         "apache/rocketmq#6268",
         "itboon/rocketmq-helm#31",
     ),
-    limits="A connect to a loopback address never reaches the network, so it is not captured.",
+    limits=(
+        "A connection attempt to a loopback address never reaches the network, so it is not"
+        " captured."
+    ),
     needs={Need.CONNECTIONS},
     lasts=None,
 )

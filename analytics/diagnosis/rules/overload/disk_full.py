@@ -59,9 +59,9 @@ class _Fold(RefusingBroker):
     def judge(self, case: Case, context: Context) -> None:
         if self.fullest is not None and self.fullest < STOPS_AT:
             case.doubt(
-                f"the remark says that {self.fullest} % are in use: the limit is set below"
+                f"the remark says that only {self.fullest} % is in use, so the limit is below"
                 f" {STOPS_AT} %, or the store cannot write for another reason (a slave, a store"
-                " that was shut down, an error of the disk)"
+                " that was shut down, a disk error)"
             )
 
 

@@ -204,7 +204,9 @@ def _refused_topic(row: ExchangeRecord) -> str | None:
 RULE = DiagnosisRule(
     id="queues-reduced",
     severity=ProblemSeverity.WARNING,
-    title=("A topic has fewer queues than before, and messages in the others are not delivered"),
+    title=(
+        "A topic has fewer queues than before, and messages in the removed ones are not delivered"
+    ),
     searched=("queueId[N] is illegal", "readQueueNums", "updateTopic reduce queue number"),
     proof=(
         "Routes (105) of a topic name fewer read queues of a broker than before, or pulls get code"

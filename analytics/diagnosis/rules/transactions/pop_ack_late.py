@@ -237,8 +237,8 @@ RULE = DiagnosisRule(
     ),
     references=("apache/rocketmq#8332", "apache/rocketmq#4815", "apache/rocketmq#10278"),
     limits=(
-        "Batch acknowledgements (200151) are not examined. A single message that is never"
-        " acknowledged is not reported if others are, nor is an offset that the queue does not have"
-        " (208)."
+        "Batch acknowledgements (200151) are not examined. A message that is never acknowledged is"
+        " not reported if the group acknowledges others. Acknowledgements of an offset that the"
+        " queue does not have (208) are not reported, either."
     ),
 )
