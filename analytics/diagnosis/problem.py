@@ -13,7 +13,7 @@ from typing import Final, Self
 
 import msgspec
 
-from dissectors.quantities import plain_duration
+from dissectors.quantities import counted, plain_duration
 from dissectors.remoting.row_facts.names import STREAM_RESET, fact_in
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
@@ -385,6 +385,19 @@ def as_json(problem: Problem) -> dict[str, object]:
         item["time"] = text_of_time(evidence.time)
     value["evidence"] = shown_evidence
     return value
+
+
+def occurrences_text(first: str, last: str, times: int, state: str | None) -> str:
+    """Return when a problem occurred, how often, and its state.
+
+    `last` is without the date if `first` has the same.
+    """
+    if state == ProblemState.GOING_ON:
+        when = f"since {first}"  # its last time may be after the end of the capture
+    else:
+        when = first if first == last else f"{first} to {last}"
+    often = f", {counted(times, 'occurrence')}" if times > 1 else ""
+    return f"{when}{often}{f', {state}' if state is not None else ''}"
 
 
 def clock(time: int) -> str:

@@ -18,6 +18,7 @@ from dissectors.printable import shortened
 from dissectors.quantities import counted
 
 from ..compare import head_of
+from ..diagnosis.problem import occurrences_text
 from ..report import Chart, ReportTable, Row, TableColumn
 from ..result import ReportResult, TableResult
 from .charts import (
@@ -301,10 +302,12 @@ def problem_card(row: Row, shown_time: Show, proofs: Proofs) -> str:
     follows = " follows" if row["consequence_of"] is not None else ""
     first, last = shown_time(row["first_time"]), shown_time(row["last_time"])
     day = first.partition(" ")[0]
-    when = first if first == last else f"{first} to {last.removeprefix(f'{day} ')}"
-    often = f", {row['count']} occurrences" if row["count"] != 1 else ""
+    until = first if first == last else last.removeprefix(f"{day} ")
+    state = None if row["state"] is None else str(row["state"])
+    times = row["count"] if isinstance(row["count"], int) else 1
+    when = occurrences_text(first, until, times, state)
     reason = f" ({row['reason']})" if row["reason"] else ""
-    facts = f"{when}{often}; confidence: {row['confidence']}{reason}; rule {row['rule']}"
+    facts = f"{when}; confidence: {row['confidence']}{reason}; rule {row['rule']}"
     proof = str(row["filter"])
     numbers = re.fullmatch(r"frame\.number in \{([\d, ]+)\}", proof)
     browse = proofs.of_packets(numbers[1].split(", ")).browse if numbers else proofs.browse("")

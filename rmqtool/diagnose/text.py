@@ -12,12 +12,12 @@ from typing import Final
 
 from analytics.diagnosis.engine import Diagnosis, not_judged, not_judged_in_short
 from analytics.diagnosis.incidents import impact_of
-from analytics.diagnosis.problem import Problem, ProblemState
+from analytics.diagnosis.problem import Problem, occurrences_text
 from dissectors.quantities import counted
 
 from ..summary.verdict import LABEL_CELLS, LABELS, verdict
 from ..ui.console import Style, Terminal, one_line
-from ..ui.figures import clock, count, day, duration, zone_name
+from ..ui.figures import clock, day, duration, zone_name
 from ..ui.screen.panels import Labelled, fact_lines, panel_lines
 
 MOST_SHOWN: Final = 30
@@ -131,18 +131,11 @@ def _details(problem: Problem) -> list[tuple[str, str]]:
 
 def _facts_line(problem: Problem) -> str:
     first, last = problem.first_time, problem.last_time
-    when = clock(first)
     until = clock(last) if day(first) == day(last) else f"{day(last)} {clock(last)}"
-    if problem.state is ProblemState.GOING_ON:
-        when = f"since {when}"  # its last time may be after the end of the capture
-    elif until != when:
-        when += f" to {until}"
     # A count of messages is already in the title.
-    repeated = problem.count > 1 and problem.count not in problem.impact.values()
-    often = f", {count(problem.count)} occurrences" if repeated else ""
-    state = f", {problem.state}" if problem.state is not None else ""
-    how_sure = f"confidence: {problem.confidence}"
-    return f"{when}{often}{state}; {how_sure}; {problem.rule}{_packets(problem)}"
+    times = 1 if problem.count in problem.impact.values() else problem.count
+    when = occurrences_text(clock(first), until, times, problem.state)
+    return f"{when}; confidence: {problem.confidence}; {problem.rule}{_packets(problem)}"
 
 
 def _packets(problem: Problem) -> str:

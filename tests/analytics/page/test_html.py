@@ -260,6 +260,7 @@ def row(**changed: object) -> Row:
         "rule": "broker-gone",
         "consequence_of": None,
         "count": 1,
+        "state": None,
         "first_time": fakes.START,
         "last_time": fakes.START,
         "evidence": ["packet 7"],
@@ -300,6 +301,14 @@ def test_texts_of_the_network_stay_texts() -> None:
     page = problem_card(row(**changed, **lists), str, Proofs())
     assert "<img" not in page
     assert page.count("&lt;img") == len(names) - 1 + len(lists)  # a severity is one of three
+
+
+def test_an_ongoing_problem_has_no_end() -> None:
+    times = {"first_time": "2026-11-20 10:00:00", "last_time": "2026-11-20 10:05:00", "count": 3}
+    ongoing = problem_card(row(**times, state="ongoing"), str, Proofs())
+    assert "since 2026-11-20 10:00:00, 3 occurrences, ongoing; " in ongoing
+    ended = problem_card(row(**times, state="ended"), str, Proofs())
+    assert "2026-11-20 10:00:00 to 10:05:00, 3 occurrences, ended; " in ended
 
 
 def test_many_problems_are_cut_and_counted() -> None:

@@ -84,7 +84,7 @@ def test_what_is_wrong_with_a_line(line: str, reason: str) -> None:
 def test_times_of_delivery() -> None:
     assert delivery_of("x", "2026-11-20T10:00:00") == 1795168800000
     assert delivery_of("x", "+90s") - delivery_of("x", "+60s") in range(29_000, 30_001)
-    with pytest.raises(CommandError, match="not a valid time: .10:00."):
+    with pytest.raises(CommandError, match="not a valid time"):
         delivery_of("x", "10:00")
 
 
