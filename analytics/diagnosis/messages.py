@@ -243,6 +243,7 @@ class AttemptStore:
 
     def _keep_after_failures(self) -> None:
         """Keep recent sends preceded by failed connects, whichever was reported first."""
+        # In a decoded log, all connections come after all exchanges; on Spark, in any order.
         if self._failed:
             for key, one in [(key, self._placed(send)) for key, send in self._recent.items()]:
                 if self._after_failure(one[1]):
@@ -285,6 +286,7 @@ class AttemptStore:
         self.relays = proven_relays(hops.values())
         for key, rows in self._telling.items():
             inner = inner_hops(hops.get(key, ()), self.relays)
+            # What a relay sends on is the same attempt, captured once more.
             own = [row for place, row in enumerate(rows) if place not in inner]
             own.sort(key=lambda item: (item[1].request_time or 0, item[1].opaque))
             rows_of[key] = [row for _, row in own]
@@ -293,6 +295,7 @@ class AttemptStore:
             by_process.setdefault(process_of(key[0], made[0].host), []).append(made)
         observed = []
         for several in by_process.values():
+            # The timeout is a setting of the producer: what one message shows holds for all.
             learnt = timeout_learnt(several)
             timeout = learnt if learnt is not None else DEFAULT_TIMEOUT_US
             limits = Limits(timeout, RETRIES, learnt is not None)
@@ -317,6 +320,7 @@ class AttemptStore:
         for row in sorted(
             self._failures, key=lambda failure: (failure.start_time, failure.conversation)
         ):
+            # Connects to NameServers and other programs are no attempts to send.
             if row.server_address not in names:
                 continue
             failure = failure_of(row, names[row.server_address])

@@ -254,6 +254,7 @@ class Refusals(Fold):
 
         With `per_broker` also one per broker.
         """
+        # Relays are proved only when all rows are known: until then, both hops are counted.
         again = [
             attempt
             for attempts in self.tried.values()

@@ -100,6 +100,7 @@ def copy_words(copy: StoredCopy, store: StoreEvidence) -> str:
         f"{copy.broker}, {copy.topic}, queue {copy.queue_id}, offset {copy.queue_offset}, stored"
         f" {text_of_time(copy.time)}"
     )
+    # No consumer reads half messages: the offsets of groups say nothing about them.
     if copy.topic == HALF_TOPIC:
         return words
     if copy.visible is False:

@@ -163,6 +163,7 @@ class ProducerFold(Fold):
         replay = replayed(attempts_of_producer, settings)
         if not replay.windows:
             return None
+        # A generator: other generations are replayed only if the client's own one does not fit.
         others = (
             (
                 name,
