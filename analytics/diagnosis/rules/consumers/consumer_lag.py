@@ -128,12 +128,15 @@ class _Fold(Fold):
     def cases(self, context: Context) -> Iterable[Case]:
         group, topic = parts_of(self.key)
         yield from truncated_queues(topic, self.pulled, context)
+        # The pulls of two clients, as in broadcasting, are no progress of one: their offsets jump.
         shared = self.pulls.seen(context).mostly_shared()
         pulled = {
             (server, number): series.ordered()
             for (server, number), series in self.pulled.items()
             if QueuePlace(topic, context.broker(server), number) not in shared
         }
+        # Fetched first: it is exact. The stored offset is at the first message in memory that is
+        # not consumed, so it stays behind also in a healthy group.
         case = self._growing(group, topic, context, pulled, "fetched")
         if case is None:
             case = self._standing(group, topic, context)
@@ -155,6 +158,7 @@ class _Fold(Fold):
         counted_whole = bool(stages)
         if not stages:
             stages = self.received[False].ordered()
+            # Batch acknowledgements name no group: without them, too many messages seem open.
             counted_whole = not context.batch_acks
         open_ones = (
             [(stage, stage.received - stage.done) for stage in stages] if counted_whole else []
@@ -209,6 +213,7 @@ class _Fold(Fold):
         behind = [sum(_at(points, time).lag for points in series.values()) for time in times]
         most = max(behind)
         peak = times[behind.index(most)]
+        # Up to the peak: the group may have caught up a little by the end.
         span = peak - first
         if span < SHORTEST_NS:
             return None
@@ -219,6 +224,7 @@ class _Fold(Fold):
         if (
             most < FEWEST_BEHIND
             or behind[-1] < most * CAUGHT_UP
+            # Growth in both halves: a single burst grows in one of them only.
             or middle - behind[0] < LEAST_GROWTH
             or most - middle < LEAST_GROWTH
             or fetched > arrived * SLOWER
@@ -329,6 +335,7 @@ def _grown(
     grows = between - begin >= each_half and most - between >= each_half
     if peak.time - first.time < SHORTEST_NS or most - begin < least or not grows:
         return None
+    # A group far below its peak at the end is catching up.
     return (first, middle, peak) if end >= most * CAUGHT_UP else None
 
 

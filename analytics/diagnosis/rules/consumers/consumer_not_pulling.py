@@ -127,6 +127,7 @@ class _Fold(Fold):
             use = self._use_of(row)
             if use is None:
                 continue
+            # It may still wait at the broker, or its response was lost: nothing is proved.
             use.pending = use.pending or row.status == UNANSWERED
             ended = end_of(row)
             if use.pull is None or ended > use.pull_end:
@@ -154,6 +155,7 @@ class _Fold(Fold):
             if known is None or use.commit is None:
                 continue
             since, pending = known
+            # Commits prove that the client is alive and owns the queue: it commits only its own.
             if not pending and use.commit_time - since >= QUIET:
                 client = context.client(owned.client)
                 end = ends.get((owned.topic, context.broker(owned.broker), owned.number), 0)

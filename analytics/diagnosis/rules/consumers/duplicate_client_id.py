@@ -82,6 +82,7 @@ class _Fold(Fold):
         named = {
             name
             for name in facts_in(row.facts, PRODUCER)
+            # Java clients announce these themselves: they are no group in common.
             if name != INNER_PRODUCER and not name.startswith(TRACER_PREFIX)
         }
         self.producers.setdefault(place, set()).update(named)
@@ -146,6 +147,7 @@ class _Fold(Fold):
 
     def _overlap(self, one: _Place, other: _Place) -> bool:
         first, second = self.alive[one], self.alive[other]
+        # A restarted client may have the same id: one connection after the other is normal.
         return max(first[0], second[0]) < min(first[1], second[1])
 
 

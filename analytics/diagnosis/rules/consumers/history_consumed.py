@@ -127,8 +127,10 @@ def _gets_history(queue: _Queue) -> bool:
     query, pull, commit = queue.query, queue.pull, queue.commit
     if query is None or pull is None or query.offset or pull.offset or pull.end <= 0:
         return False
+    # A commit before the query: 0 is the group's own offset.
     if commit is not None and commit.evidence.time < query.evidence.time:
         return False
+    # The broker's clock is not that of the capture: a message must be older by a second.
     asked = query.evidence.time // MS
     return query.evidence.time <= pull.evidence.time and 0 <= pull.stored_ms < asked - BEFORE_MS
 

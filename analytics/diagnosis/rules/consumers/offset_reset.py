@@ -142,6 +142,8 @@ class _Pulls:
         """Add a pull."""
         self._latest = pull
         pulls = self._pulls
+        # An idle consumer polls the same offset all day: otherwise, its polls would push out the
+        # pulls around a reset.
         if len(pulls) > 1 and all(one.is_idle_at(pull) for one in (*pulls[-2:], pull)):
             pulls.pop()  # the first and the last of them show the same
         pulls.append(pull)
@@ -162,6 +164,7 @@ class _Pulls:
         """Return the first jump between two times, ns; None also if several clients pulled."""
         reached: int | None = None
         pulls = self.joined()
+        # A new owner starts at the stored offset, which also looks like a jump.
         if len({pull.client for pull in pulls if pull.last >= since and pull.first <= until}) > 1:
             return None
         for pull in pulls:
@@ -195,6 +198,7 @@ class _Fold(Fold):
     def _add_resets(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:
             if row.response_code == _SUCCESS or row.status == ONEWAY:
+                # The others may go to a consumer: then the server of the row is no broker.
                 of_broker = row.request_code == RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
                 address = row.server_address if of_broker else None
                 what = (
@@ -221,6 +225,7 @@ class _Fold(Fold):
         if following is None:
             return
         is_redirected = row.response_code == MOVED and OFFSET_RESET in (row.remark or "")
+        # A pull that waited at the broker was sent before the reset: only its response shows it.
         time = (row.response_time if is_redirected else row.request_time) or 0
         packet = (row.response_packet if is_redirected else row.request_packet) or 0
         place = row.client_address, row.capture, packet, row.conversation

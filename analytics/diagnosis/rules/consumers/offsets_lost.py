@@ -110,6 +110,7 @@ class _Fold(Fold):
             if event.offset < commit.offset:
                 if not self._was_reset(queue, commit.time, event.time):
                     return _Loss(queue, commit, event)
+                # After a reset, the earlier commits are no measure any more.
                 commits.clear()
         return None
 

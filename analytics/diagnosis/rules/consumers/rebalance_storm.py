@@ -46,6 +46,7 @@ class _Fold(Fold):
                     named = (*where, number)
                     self.clients[name] = min(self.clients.get(name, named), named)
             return
+        # The broker sends this request, so it is the client here.
         notices = self.notified.setdefault(row.client_address, {})
         at = time_of(row) // TOGETHER_NS
         before = notices.get(at)
