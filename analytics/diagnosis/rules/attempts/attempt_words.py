@@ -74,6 +74,7 @@ def alone(message: ObservedMessage, context: Context) -> bool:
     left = last.send.ended_by == tcp.CLIENT and last.send.closed is not None
     goes_on = left or context.last_time // 1000 - later >= PROMPT_US
     known = first.send.lead is not None and first.send.lead <= message.timeout_us
+    # With the creation time in the UNIQ_KEY, an earlier attempt is ruled out but for the clock.
     return created >= (CLOCK_US if known else PROMPT_US) and goes_on
 
 
@@ -85,6 +86,7 @@ def timed_out(message: ObservedMessage) -> list[ObservedAttempt]:
         if attempt.outcome == TIMED_OUT:
             if tried_again or waited_us(attempt) >= LEAST_WAIT_US:
                 attempts.append(attempt)
+        # Without a retry or a close, the client may still have waited: its timeout is not known.
         elif came_late(attempt) and attempt.certain:
             attempts.append(attempt)
     return attempts

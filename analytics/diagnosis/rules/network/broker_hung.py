@@ -50,6 +50,7 @@ class _Fold(ServerSilences):
     def add_connection(self, row: ConversationRecord) -> None:
         """Add a connection to the server."""
         super().add_connection(row)
+        # Only an RST is certain: an unanswered SYN may also be a packet lost on the path.
         if row.end == tcp.REFUSED and len(self._refused) < MAX_WAITING:
             self._refused.append(row.start_time)
 
@@ -87,6 +88,7 @@ class _Fold(ServerSilences):
         case.details = _details(context, silences)
         waits = [wait for silence in silences for wait in silence.waits]
         if len(waits) == 1 and waits[0].certain and not waits[0].answered:
+            # It alone may have been lost or forgotten by the broker.
             case.doubt("only one request was waiting")
         return case
 

@@ -61,6 +61,7 @@ def _is_significant(loss: Loss, context: Context) -> bool:
     A consumer that stops leaves its long polls; if its FIN was not captured, that of the broker
     seems to be the first one.
     """
+    # A server that closes in order sends FIN: an RST is a cut, even under a long poll.
     if loss.reset:
         return True
     asked_for = any(row.request_name not in _WAITING for row in loss.waiting)

@@ -147,15 +147,20 @@ class _Fold(Fold):
             failed = [*self._failed.get(address, []), *now]
             host = host_of(address)
             if not is_ip(host):
+                # A client that resolved the name connects to an IP: only the port can show it.
                 if not translated and not _has_port(address, (*reached, *self._failed)):
                     yield _unresolved(address, entry)
                 continue
             strange = _strange(host, entry.clients)
             syns = sum(row.syns for row in failed)
+            # A strange address is wrong even if nobody tried it.
             if not strange and syns < LEAST_SYNS:
                 continue
+            # Behind NAT, or in captures with anonymized packet headers, every address in a route
+            # differs from the one that clients use.
             if not failed and translated:
                 continue
+            # Others may be kept away by a firewall: they never got this route.
             if not strange and not _tried_by(failed, entry.clients):
                 continue
             tally = failed_connects(failed)
