@@ -118,6 +118,7 @@ def stale_rows(message: ObservedMessage) -> list[ExchangeRecord]:
         if (
             attempt.stale_queue
             and same
+            # A first attempt with the name of another broker is no retry: the route was old.
             and not first.stale_queue
             and send.broker != first.send.broker
         ):
@@ -126,6 +127,7 @@ def stale_rows(message: ObservedMessage) -> list[ExchangeRecord]:
                 row
                 for row in message.rows
                 if (row.client_address, row.server_address, row.opaque) == place
+                # Those are refusals, which the exchanges of the rule count.
                 and MARK not in (row.remark or "")
             ][:1]
     return rows

@@ -107,8 +107,11 @@ class _Fold(Fold):
                     for name in (one, other)
                 )
                 pairs = _all_the_time(mine, theirs)
+                # Only two routes that both stayed as they were cannot be one change that is
+                # spreading.
                 certain = bool(pairs)
                 pairs = pairs or _side_by_side(mine, theirs)
+                # Two clusters in one capture may have topics of the same name.
                 if pairs and not self._of_two_clusters(one, other, context):
                     by_servers.setdefault((one, other), []).append(
                         _Difference(topic, pairs, certain)
@@ -123,6 +126,7 @@ class _Fold(Fold):
         former one.
         """
         mine, theirs = (self.named.get(server, {}) for server in (one, other))
+        # A broker registers with all NameServers of its cluster.
         if mine.keys() & theirs.keys():
             return False
         live = [

@@ -122,6 +122,8 @@ class _Fold(Fold):
             self.refused.add(key)
 
     def cases(self, context: Context) -> Iterable[Case]:
+        # The invisible time runs on the broker's clock, the acknowledgement is seen on the
+        # capture's.
         every = [ack for ack in self.acks.values() if ack.late_ns > CLOCKS_NS and ack.taken]
         for late in spells(every, _Ack.span, self.lasts):
             yield self._case(late, context)
@@ -131,6 +133,7 @@ class _Fold(Fold):
             popped.count >= MANY_POPPED
             and long
             and not self.acknowledged
+            # They name no group, so they may be of this one.
             and not context.batch_acks
         ):
             yield self._unacknowledged(context)

@@ -83,6 +83,7 @@ class _Fold(Fold):
                 time = row.request_time
                 if time is None:
                     time = time_of(row)
+                # The earliest row is the evidence, whatever the order of rows.
                 if time <= sends.time and row is not sends.first:
                     sends.take_earlier(row, time)
                 sends.count += 1
@@ -143,6 +144,7 @@ def _counts(queues: dict[int, int], routed: RoutedBroker | None) -> tuple[list[i
     """Return the messages per queue, and whether a route has the number of queues."""
     seen = max(queues) + 1
     number = routed.write_queues if routed is not None else 0
+    # More queues than in the route: it is of another time, so their number is unknown.
     known = number >= seen
     length = min(number if known else seen, MAX_QUEUES)
     return [queues.get(queue, 0) for queue in range(length)], known
@@ -155,6 +157,7 @@ def _is_uneven(counts: Sequence[int]) -> bool:
         return False
     mean = total / number
     statistic = sum((count - mean) ** 2 for count in counts) / mean
+    # Of many messages, also a tiny skew is significant: it must be large as well.
     return max(counts) >= TIMES_THE_MEAN * mean and statistic > _critical(number - 1)
 
 
