@@ -311,11 +311,7 @@ class Engine:
     def _message_folds(
         self, messages: Iterable[ObservedMessage], limits: list[str]
     ) -> dict[str, list[Fold]]:
-        """Return states with the messages, which are stitched again each time.
-
-        They are separate from the states of exchanges unless the rule joins them; cases of one
-        subject are merged later.
-        """
+        """Return states with the messages, unless the rule joins them to those of exchanges."""
         # The store returns every message again, so those of the last call must go.
         for _, taker in self._of_messages:
             if taker.rule.joined_messages:
@@ -333,6 +329,7 @@ class Engine:
                     if with_rows is not None:  # otherwise the rows of its key exceed a limit
                         with_rows.add_message(message)
                     continue
+                # Apart from the states of exchanges: `merged` joins the cases of one subject.
                 by_key = folds.setdefault(taker.rule.id, {})
                 if key not in by_key and len(by_key) >= MAX_KEYS:
                     left_out[taker.rule.id] += 1
@@ -352,13 +349,11 @@ class Engine:
 
 
 def wanted(problems: list[Problem], times: Sequence[Bounds], context: Context) -> list[Problem]:
-    """Return the problems that overlap one of these periods, or all problems without periods.
-
-    An exchange belongs to the period of its request, even if its response came later, so no problem
-    falls between two consecutive periods.
-    """
+    """Return the problems that overlap one of these periods, or all problems without periods."""
     if not times:
         return problems
+    # An exchange belongs to the period of its request, even if its response came later, so no
+    # problem falls between two consecutive periods.
     answered = -1 if context.last_time is None or context.watched else context.last_time
     return [
         problem

@@ -68,6 +68,7 @@ def _joined(problems: list[Problem]) -> Problem:
         part.evidence = item.evidence
         tally.merge(part)
     best = ordered[0]
+    # One case of unknown state leaves open whether the whole problem is over.
     if any(problem.state is None for problem in ordered):
         best.state = None
     best.severity = max(problem.severity for problem in ordered)

@@ -158,6 +158,7 @@ class AttemptStore:
                 ):
                     if recent.setdefault(key, row) is not row:
                         self._add_second(key, row)
+                # The message had a quick send before: both are needed to stitch its attempts.
                 elif key in recent:
                     self._add_again(key, row)
                 elif is_producers(row):
@@ -183,12 +184,10 @@ class AttemptStore:
         return False
 
     def _add_second(self, key: MessageIdentity, row: ExchangeRecord) -> None:
-        """Add a quick send of a message that already has a quick send.
-
-        A call and the send that a proxy derives from it are one, and stay among the recent ones.
-        """
+        """Add a quick send of a message that already has a quick send."""
         before = self._recent[key]
         both = self._placed(before)[1], row
+        # A call and the send that a proxy derives from it are one, and stay among the recent ones.
         made = inner_hops([hop_of(send) for send in both])
         if len(made) != 1 or len({send.request_code is None for send in both}) != 2:
             self._add_again(key, row)

@@ -288,10 +288,8 @@ class ServerLosses:
         return outages, cut
 
     def _has_ended_all(self, lost: Sequence[Loss], context: Context) -> bool:
-        """Return whether the server closed its last connections, and no new one followed.
-
-        Known only for a live capture: otherwise the end of the file may look like it.
-        """
+        """Return whether the server closed its last connections, and no new one followed."""
+        # Known only for a live capture: otherwise the end of the file may look like it.
         if not context.watched or context.last_time is None or self._open:
             return False
         served = [loss for loss in lost if loss.served]
@@ -304,11 +302,7 @@ class ServerLosses:
         return alone or len(together) > 1
 
     def _surely_failed(self, row: ConversationRecord, context: Context) -> bool:
-        """Return whether a connect failed because the server was gone.
-
-        False if another port of it served meanwhile, or this port never did; the last captured
-        connect may have succeeded.
-        """
+        """Return whether a connect failed because the server was gone."""
         others = [time for time in self._alive if time[2] != row.server_address]
         worked = len(others) < len(self._alive) or any(
             loss.server == row.server_address for loss in self._lost.values()

@@ -57,6 +57,7 @@ class SoughtMessages:
                 taken = decode_offset_id(offset_id)
                 if taken is not None:
                     self._hosts[attempt.send.server_address] = taken.store_host
+            # The store must cover the time of these: only there, a missing copy proves something.
             if attempt.outcome in outcomes:
                 item.open_sends.append((attempt.send.server_address, attempt.begin * 1000))
 

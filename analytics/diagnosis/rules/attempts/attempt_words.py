@@ -61,13 +61,11 @@ def waited_us(attempt: ObservedAttempt) -> int:
 
 
 def alone(message: ObservedMessage, context: Context) -> bool:
-    """Return whether the only captured attempt of a message was certainly its only one.
-
-    Attempts follow each other at once, so the attempt must not be near the capture's start or end,
-    and the capture must have no holes there.
-    """
+    """Return whether the only captured attempt of a message was certainly its only one."""
     if context.first_time is None or context.last_time is None or context.quality.with_gaps:
         return False
+    # Attempts follow each other at once: only near the start or end of the capture, or in a hole,
+    # could there be another one.
     first, last = message.attempts[0], message.last
     later = last.send.end if last.send.end is not None else last.send.begin
     created = first.begin - context.first_time // 1000

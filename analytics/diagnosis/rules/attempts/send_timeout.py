@@ -82,6 +82,7 @@ def _became(outcomes: dict[str, int]) -> list[str]:
 
 
 def _key(message: ObservedMessage) -> str | None:
+    # A gRPC call past its deadline is reset: `call-given-up` reports it.
     if message.attempts[0].send.call:
         return None
     return by_broker_and_topic(timed_out(message))

@@ -103,6 +103,7 @@ class _Fold(Fold):
             series, pulls = of_queue[number]
             if pulls is not None and row.request_time is not None:
                 pulls.requests.add(row.request_time, row.request_time)
+            # Not every response has the end of the queue: a refusal has none.
             if not says_end(row):
                 continue
             if series is None:
@@ -276,6 +277,7 @@ class _Fold(Fold):
             stands[queue] = stand
         if not stands:
             return None
+        # Messages, not the pieces of evidence.
         tally.count = beyond
         brokers = {context.broker(address) for address, _ in stands}
         queue_id = only(number for _, number in stands)
@@ -316,6 +318,7 @@ class _Fold(Fold):
                 f"{fetched:,} of these messages were fetched: a concurrent consumer may have"
                 " consumed them, and gets them again after a restart"
             )
+        # The stored offset cannot pass a message that is still being consumed.
         case.doubt("one message may simply take that long")
         return case
 
@@ -340,12 +343,10 @@ def _grown(
 
 
 def _of_one_hop(every: Mapping[_Queue, list[Point]], context: Context) -> dict[_Queue, list[Point]]:
-    """Return the queues with enough points.
-
-    A relay in front of a broker has its name: the same requests are captured at both.
-    """
+    """Return the queues with enough points, each at one hop."""
     series = {queue: points for queue, points in every.items() if len(points) >= FEWEST_POINTS}
     places: dict[tuple[str, int], _Queue] = {}
+    # A relay in front of a broker has its name: the same requests are captured at both.
     for queue in sorted(series, key=lambda queue: (-len(series[queue]), queue)):
         places.setdefault((context.broker(queue[0]), queue[1]), queue)
     return {queue: series[queue] for queue in places.values()}

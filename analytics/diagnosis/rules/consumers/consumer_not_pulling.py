@@ -170,14 +170,12 @@ class _Fold(Fold):
             yield _case(group, client, topic, silent, context)
 
     def _pulled(self, context: Context) -> dict[_Queue, tuple[int, bool]]:
-        """Return by client and queue when the last pull ended, and whether one may be pending.
-
-        A client pulls from a slave on another connection than it commits on.
-        """
+        """Return by client and queue when the last pull ended, and whether one may be pending."""
         last_pulls: dict[_Queue, tuple[int, bool]] = {}
         for owned, use in self._queues.items():
             if use.pull is None:
                 continue
+            # Not by connection: a client that pulls from a slave commits at the master.
             queue = _queue_of(owned, context)
             end, pending = last_pulls.get(queue, (0, False))
             last_pulls[queue] = max(end, use.pull_end), pending or use.pending

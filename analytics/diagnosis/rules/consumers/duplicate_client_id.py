@@ -53,6 +53,7 @@ class _Fold(Fold):
         """(group, client id) -> the first member list that has the id twice"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
+        # By capture: behind NAT or a relay, another capture shows the same client at other ends.
         place = (row.capture, row.client_address, row.server_address)
         time = time_of(row)
         before = self.alive.get(place)
@@ -106,6 +107,7 @@ class _Fold(Fold):
             if not at_once:
                 continue
             common = _common(at_once, self.consumers)
+            # Consumers come first: their queues are divided by client id, which does the harm.
             of_consumers = bool(common)
             common = common or _common(at_once, self.producers)
             if not common:
@@ -155,6 +157,7 @@ def _common(places: Iterable[_Place], groups: dict[_Place, set[str]]) -> set[str
     """Return the common groups of two of the places."""
     seen: set[str] = set()
     twice: set[str] = set()
+    # By endpoint: one process has a place per broker.
     for endpoint in {place[1] for place in places}:
         own: set[str] = set()
         for place in places:

@@ -180,6 +180,7 @@ def _stuck(
 ) -> Iterable[Case]:
     """Return the case of a client that requests nothing after its settings."""
     group = state.group or "a group"
+    # A proxy responds to settings before the client calls anything else, so this is a later stage.
     if state.evidence is not None:
         evidence, least = state.evidence, QUIET
         text = (

@@ -83,6 +83,7 @@ class _Fold(Fold):
         topic, offset = row.topic, row.queue_offset
         if topic is None or row.queue_id is None or offset is None:
             return
+        # A new group reads its retry topic from 0 on purpose.
         if is_group_topic(topic):
             return
         place = _Place(topic, row.server_address, row.queue_id)

@@ -77,11 +77,9 @@ class _Pulled:
     conversation: int
 
     def has_taken(self, other: _Pulled) -> bool:
-        """Add a later pull if it continues at the offset reached; return whether it does.
-
-        Rows come by flow: those of a reset may be missing still. They are between pulls without
-        messages, which stay at an offset, but not between those that continue each other.
-        """
+        """Add a later pull if it continues at the offset reached; return whether it does."""
+        # Rows come by flow: those of a reset may be missing still. They are between pulls without
+        # messages, which stay at an offset, but not between those that continue each other.
         continues = self.offset < self.following == other.offset < other.following
         if not continues or self.is_redirected or other.is_redirected:
             return False
@@ -246,11 +244,7 @@ class _Fold(Fold):
             yield self._case(spell, context)
 
     def _jumps(self, since: int, until: int, context: Context) -> dict[tuple[str, int], _Jump]:
-        """Return the jump of each queue by broker and number, where it is certain.
-
-        A broker's master and slave, or a relay in front of it, have its name: if the queue was
-        pulled from both, both must show the same.
-        """
+        """Return the jump of each queue by broker and number, where it is certain."""
         found: dict[tuple[str, int], list[_Jump | None]] = {}
         for queue, pulls in sorted(self.queues.items()):
             place = context.broker(queue.address), queue.number
@@ -258,6 +252,8 @@ class _Fold(Fold):
         return {
             place: jumps[0]
             for place, jumps in found.items()
+            # A broker's master and slave, or a relay in front of it, have its name: if the queue
+            # was pulled from both, both must show the same.
             if jumps[0] is not None and len({jump and jump[:2] for jump in jumps}) == 1
         }
 

@@ -253,6 +253,7 @@ class PulledQueues:
                 for client, ends in clients.items()
                 for span in self._held(list(ends.values()), ended.get(client, ()))
             )
+            # From the first pull on: before that, nobody may have subscribed.
             until = held[0][0]
             for first, last, client in [*held, (self._end, self._end, None)]:
                 if first - until >= SECOND:

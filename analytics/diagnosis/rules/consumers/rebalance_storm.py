@@ -76,6 +76,7 @@ class _Fold(Fold):
         for broker in sorted({broker for broker, _ in changes}):
             most = _busiest([change for other, change in changes if other == broker])
             if len(most) > len(best):
+                # The busiest broker alone: every broker notifies of the same changes.
                 best, of = most, broker
         # A deployment stops and starts each client once: such changes are intended.
         hosts = {name.partition("@")[0] for name in self.clients}

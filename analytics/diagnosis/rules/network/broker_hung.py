@@ -55,10 +55,7 @@ class _Fold(ServerSilences):
             self._refused.append(row.start_time)
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return a case of the periods in which the broker was silent, per spell.
-
-        Silences of a broker that has just started are separate: they have another cause.
-        """
+        """Return a case of the periods in which the broker was silent, per spell."""
         if not is_broker(self.key, context):
             return
         every = [silence for silence in self.silences(context, LEAST) if _is_significant(silence)]
@@ -69,6 +66,7 @@ class _Fold(ServerSilences):
             started = bisect_left(refused, silence.begin) > bisect_left(
                 refused, silence.begin - AT_ONCE
             )
+            # A broker that has just started is silent for another reason.
             parts.setdefault(_STARTED if started else "", []).append(silence)
         for part, silences in parts.items():
             for found in spells(silences, Silence.span, self.lasts):

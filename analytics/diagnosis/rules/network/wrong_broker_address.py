@@ -98,6 +98,7 @@ class _Fold(Fold):
         client = host_of(flow.client_address)
 
         def add(rows: Sequence[ExchangeRecord]) -> None:
+            # Clients get equal routes all the time: one look per run of them.
             for route, same in groupby(rows, answered_route):
                 entries = self._routed.get((route, client, flow.server_address))
                 if entries is None:
@@ -116,6 +117,7 @@ class _Fold(Fold):
     ) -> list[tuple[str, str, _Address]]:
         """Record a route that a host received; return the state of the addresses in it."""
         if len(self._routed) >= REMEMBERED:
+            # Only a shortcut: `_named` keeps the state.
             self._routed.clear()
         entries = self._routed[route, client, server] = []
         for name, address in route.named:

@@ -103,10 +103,7 @@ class _Fold(Refusals):
 
 
 def stale_rows(message: ObservedMessage) -> list[ExchangeRecord]:
-    """Return the retries of a message that went to another broker with an unchanged header.
-
-    Without those that were refused because of their queue: they count as refusals.
-    """
+    """Return the retries of a message that went to another broker with an unchanged header."""
     first = message.attempts[0]
     rows = []
     for attempt in message.attempts[1:]:

@@ -195,6 +195,7 @@ class _Fold(Fold):
                     and refusal.last_time >= tally.first - HOUR
                 ]
                 for refusal in near:
+                    # Refusals in a time without a master are part of that problem.
                     refused.remove(refusal)
                 if near:
                     count = sum(refusal.count for refusal in near)
@@ -259,6 +260,7 @@ def _change(name: str, broker: _Broker) -> Case | None:
     if len(ordered) != 2 or ordered[0][1] >= ordered[1][0]:
         return None
     (_, last, old), (first, _, new) = ordered
+    # One NameServer lists both only if both are of one cluster.
     if broker.tellers.get(old, set()).isdisjoint(broker.tellers.get(new, ())):
         return None  # NameServers of two clusters, each with a broker of that name
     tally = Tally.of(broker.proofs[address] for address in (old, new))

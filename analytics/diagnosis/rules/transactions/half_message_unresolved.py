@@ -135,6 +135,7 @@ def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) 
         if message.stored is not None:
             tally.add(message.stored)
     until = context.last_time or tally.last
+    # It is undecided until the end of the capture, not only when it was sent.
     tally.last = until
     count = len(halves)
     neither = "is neither" if count == 1 else "are neither"

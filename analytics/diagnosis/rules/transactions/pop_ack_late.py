@@ -79,6 +79,7 @@ class _Fold(Fold):
         self.acknowledged = False
 
     def add_exchange(self, row: ExchangeRecord) -> None:
+        # Of gRPC, only acknowledgements that a proxy refused get here.
         if row.request_name in CALLS:
             self._add_call(row)
             return
@@ -90,6 +91,7 @@ class _Fold(Fold):
                     self.topics.add(row.topic or "")
                     self.brokers.add(row.server_address)
             return
+        # Any acknowledgement, also one that the broker refused: the group does send them.
         self.acknowledged = True
         late = _late(row)
         if late is None:

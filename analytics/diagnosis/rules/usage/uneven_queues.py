@@ -120,6 +120,7 @@ class _Fold(Fold):
         tally = Tally()
         for (address, queue), first in sorted(self.queues.items()):
             if host_of(address) == host:
+                # A queue number beyond the limit has no place among the counts.
                 sent = counts[queue] if queue < len(counts) else 0
                 tally.add(asked(first.first, f"first of {sent} messages to queue {queue}"))
         tally.count, tally.last = total, max(tally.last, self.last)
