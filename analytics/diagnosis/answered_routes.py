@@ -56,6 +56,7 @@ def answered_route(row: ExchangeRecord) -> AnsweredRoute:
         route = _route_of(tuple(row.brokers), tuple(row.facts))
     if len(_RECENT) >= REMEMBERED:
         _RECENT.clear()
+    # With its row: as long as that is alive, no other row can have its `id`.
     _RECENT[_LAST] = _RECENT[id(row)] = row, route
     return route
 

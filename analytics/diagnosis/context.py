@@ -80,6 +80,7 @@ class Quality:
     @property
     def one_direction(self) -> int:
         """Connections with one side captured; a oneway request needs no response."""
+        # One side alone is no loss: brokers of 4.x register oneway, without any response.
         return len(self.one_sided & self.unpaired)
 
     def reasons(self) -> list[str]:
@@ -269,6 +270,7 @@ class Context:
                 self._take_route(row)
             elif row.response_code == _NO_TOPIC and len(self.new_groups) < MAX_NAMES:
                 topic = row.topic or ""
+                # The broker creates it at the first heartbeat of a group: 17 is normal until then.
                 if topic.startswith(RETRY_PREFIX):
                     self.new_groups.add(topic.removeprefix(RETRY_PREFIX))
         elif code == HEARTBEAT:
@@ -319,6 +321,7 @@ class Context:
 
     def adder_of(self, flow: Flow) -> Add | None:
         """Return the function for further exchanges of a flow; None if they add nothing new."""
+        # Facts may name something new, and unpaired rows count for the quality of the capture.
         if not flow.plain or flow.status in _UNPAIRED:
             return self._add_exchanges
         return self._name_by_uses if flow.request_code in NAMING_CODES else None
@@ -329,6 +332,7 @@ class Context:
 
     def _name_by_uses(self, rows: Sequence[ExchangeRecord]) -> None:
         """Count the broker names in exchanges of one flow."""
+        # A refused request may name another broker, so a name from a served one takes precedence.
         served = rows[0].response_code == _SUCCESS
         for name, count in Counter([row.broker_name for row in rows]).items():
             if name:
@@ -419,6 +423,7 @@ class Context:
                 return
         else:
             before = self.route_times[topic]
+            # Any fixed order does for a tie; that of the rows would differ from run to run.
             if time < before or (time == before and repr(brokers) <= repr(known)):
                 return
         self.routes[topic] = brokers

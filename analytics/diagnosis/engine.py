@@ -95,6 +95,7 @@ class _FlowTakers:
 
     def take(self) -> None:
         """Pass the queued exchanges to the rules."""
+        # A list whose columns were read takes no more rows: its columns are cached.
         rows, self.rows = self.rows, FlowRows()
         for add in self.adders:
             add(rows)
@@ -193,6 +194,7 @@ class Engine:
                     missing = missing or fold is None
             elif not (exchanges.with_facts and flow.plain):
                 others.append((exchanges, taker))
+        # In full: the context's adder for this flow skips what all its rows have in common.
         self.context.add_exchange(row)
         if (learn := self.context.adder_of(flow)) is not None:
             adders.append(learn)
@@ -201,6 +203,7 @@ class Engine:
         takers = _FlowTakers(adders, others)
         if not missing:  # otherwise count the rows without a state one by one
             if len(self._flows) >= MAX_FLOWS:
+                # Nothing is lost: the next row of a flow finds its states again.
                 self._flows.clear()
             self._flows[flow] = takers
         return takers
@@ -234,6 +237,7 @@ class Engine:
             before.pending, before.unended = [], []
         self._with_pending = []
         for row in requests:
+            # Not `add_exchange`: a request that still waits is no sign of an incomplete capture.
             self.context.learn(row)
             for exchanges, rule in self._plan.of(row):
                 if rule.takes_pending and not (
@@ -243,6 +247,7 @@ class Engine:
                     if fold is not None:
                         fold.pending.append(row)
         for connection in connections:
+            # Not `add_connection`: its gaps and directions count once it is complete.
             self.context.note_connection(connection)
             for key_of, taker in self._of_connections:
                 if taker.rule.takes_pending:
@@ -254,6 +259,7 @@ class Engine:
     def _fold_of_pending(self, taker: _Taker, key: str | None) -> Fold | None:
         """Return the state of a key for pending rows."""
         fold = None if key is None else taker.folds.get(key)
+        # Beyond the limit, `taker.fold` would count the same pending row as left out each time.
         if fold is None and key is not None and len(taker.folds) < MAX_KEYS:
             fold = taker.fold(key)
         if fold is not None and not fold.pending and not fold.unended:
@@ -271,6 +277,7 @@ class Engine:
         problems: list[Problem] = []
         limits: list[str] = []
         messages = self._store.messages(self.context.names_of_ports())
+        # Before any case is built: refusals at a relay's inner hop must not count twice.
         self.context.relays = set(self._store.relays)
         of_messages = self._message_folds(messages, limits)
         states_of = [
@@ -304,11 +311,8 @@ class Engine:
     def _message_folds(
         self, messages: Iterable[ObservedMessage], limits: list[str]
     ) -> dict[str, list[Fold]]:
-        """Return states with the messages, which are stitched again each time.
-
-        They are separate from the states of exchanges unless the rule joins them; cases of one
-        subject are merged later.
-        """
+        """Return states with the messages, unless the rule joins them to those of exchanges."""
+        # The store returns every message again, so those of the last call must go.
         for _, taker in self._of_messages:
             if taker.rule.joined_messages:
                 for joined in taker.folds.values():
@@ -325,6 +329,7 @@ class Engine:
                     if with_rows is not None:  # otherwise the rows of its key exceed a limit
                         with_rows.add_message(message)
                     continue
+                # Apart from the states of exchanges: `merged` joins the cases of one subject.
                 by_key = folds.setdefault(taker.rule.id, {})
                 if key not in by_key and len(by_key) >= MAX_KEYS:
                     left_out[taker.rule.id] += 1
@@ -344,13 +349,11 @@ class Engine:
 
 
 def wanted(problems: list[Problem], times: Sequence[Bounds], context: Context) -> list[Problem]:
-    """Return the problems that overlap one of these periods, or all problems without periods.
-
-    An exchange belongs to the period of its request, even if its response came later, so no problem
-    falls between two consecutive periods.
-    """
+    """Return the problems that overlap one of these periods, or all problems without periods."""
     if not times:
         return problems
+    # An exchange belongs to the period of its request, even if its response came later, so no
+    # problem falls between two consecutive periods.
     answered = -1 if context.last_time is None or context.watched else context.last_time
     return [
         problem
@@ -406,6 +409,7 @@ def concluded(
             silent.setdefault(str(need), []).append(rule.id)
     mute = {name for names in silent.values() for name in names}
     described = {rule.id: rule for rule in rules}
+    # A state may report cases of another rule (`Case.rule`), which was not chosen itself.
     for name in {problem.rule for problem in problems} - described.keys():
         other = rule_of(name)
         if other is not None:

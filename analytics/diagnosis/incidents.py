@@ -43,6 +43,7 @@ def merged(problems: Iterable[Problem], limits: list[str]) -> list[Problem]:
             for several in by_subject.values()
             for spell in spells(several, _span, lasts)
         ]
+        # Beyond the limit, the rare ones are left out.
         merged_problems.sort(key=_by_frequency)
         if len(merged_problems) > MAX_CASES:
             hidden = len(merged_problems) - MAX_CASES
@@ -67,6 +68,7 @@ def _joined(problems: list[Problem]) -> Problem:
         part.evidence = item.evidence
         tally.merge(part)
     best = ordered[0]
+    # One case of unknown state leaves open whether the whole problem is over.
     if any(problem.state is None for problem in ordered):
         best.state = None
     best.severity = max(problem.severity for problem in ordered)
@@ -102,6 +104,7 @@ def grouped(problems: list[Problem], rules: Mapping[str, DiagnosisRule]) -> list
         if rule.id not in causes_of:
             causes_of[rule.id] = [one for one in by_weight if one.rule in rule.consequence_of]
         # A cause that the rule names comes before one that can lead to anything.
+        # What lasts until someone changes it, as a setting does, comes of no passing fault.
         for known in (causes_of[rule.id], of_all if rule.lasts is not None else []):
             cause = _cause_of(problem, known, rule, parent)
             if cause is not None:
@@ -111,6 +114,7 @@ def grouped(problems: list[Problem], rules: Mapping[str, DiagnosisRule]) -> list
     members: dict[int, list[Problem]] = {}
     for problem in by_weight:
         root = problem
+        # This ends: `_cause_of` never closes a circle.
         while id(root) in parent:
             root = parent[id(root)]
         problem.consequence_of = parent[id(problem)].rule if id(problem) in parent else None

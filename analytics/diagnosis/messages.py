@@ -158,6 +158,7 @@ class AttemptStore:
                 ):
                     if recent.setdefault(key, row) is not row:
                         self._add_second(key, row)
+                # The message had a quick send before: both are needed to stitch its attempts.
                 elif key in recent:
                     self._add_again(key, row)
                 elif is_producers(row):
@@ -183,12 +184,10 @@ class AttemptStore:
         return False
 
     def _add_second(self, key: MessageIdentity, row: ExchangeRecord) -> None:
-        """Add a quick send of a message that already has a quick send.
-
-        A call and the send that a proxy derives from it are one, and stay among the recent ones.
-        """
+        """Add a quick send of a message that already has a quick send."""
         before = self._recent[key]
         both = self._placed(before)[1], row
+        # A call and the send that a proxy derives from it are one, and stay among the recent ones.
         made = inner_hops([hop_of(send) for send in both])
         if len(made) != 1 or len({send.request_code is None for send in both}) != 2:
             self._add_again(key, row)
@@ -243,6 +242,7 @@ class AttemptStore:
 
     def _keep_after_failures(self) -> None:
         """Keep recent sends preceded by failed connects, whichever was reported first."""
+        # In a decoded log, all connections come after all exchanges; on Spark, in any order.
         if self._failed:
             for key, one in [(key, self._placed(send)) for key, send in self._recent.items()]:
                 if self._after_failure(one[1]):
@@ -285,6 +285,7 @@ class AttemptStore:
         self.relays = proven_relays(hops.values())
         for key, rows in self._telling.items():
             inner = inner_hops(hops.get(key, ()), self.relays)
+            # What a relay sends on is the same attempt, captured once more.
             own = [row for place, row in enumerate(rows) if place not in inner]
             own.sort(key=lambda item: (item[1].request_time or 0, item[1].opaque))
             rows_of[key] = [row for _, row in own]
@@ -293,6 +294,7 @@ class AttemptStore:
             by_process.setdefault(process_of(key[0], made[0].host), []).append(made)
         observed = []
         for several in by_process.values():
+            # The timeout is a setting of the producer: what one message shows holds for all.
             learnt = timeout_learnt(several)
             timeout = learnt if learnt is not None else DEFAULT_TIMEOUT_US
             limits = Limits(timeout, RETRIES, learnt is not None)
@@ -317,6 +319,7 @@ class AttemptStore:
         for row in sorted(
             self._failures, key=lambda failure: (failure.start_time, failure.conversation)
         ):
+            # Connects to NameServers and other programs are no attempts to send.
             if row.server_address not in names:
                 continue
             failure = failure_of(row, names[row.server_address])

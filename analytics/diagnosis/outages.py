@@ -180,6 +180,7 @@ class ServerLosses:
             what = f"{row.server_address} {how} the connection from {row.client_address}"
             if len(self._lost) < MAX_EVENTS:
                 evidence = Evidence(row.capture, None, row.end_time, row.conversation, what)
+                # Payload after the server's FIN: the client used a connection closed as idle.
                 after = conversation_fact_in(row.facts, AFTER_FIN) is not None
                 lost = Loss(
                     row.end_time,
@@ -194,6 +195,7 @@ class ServerLosses:
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         """Add an unanswered request, or a registration of this broker."""
+        # The NameServer's own state gets the row, too: there it is a request like any other.
         if row.request_code == REGISTER and row.server_address != self.key:
             if row.request_time is not None:
                 place = row.conversation, row.client_address
@@ -202,6 +204,7 @@ class ServerLosses:
                 fresh = fresh or row.rtt_us is not None
                 if place in self._registered or len(self._registered) < MAX_EVENTS:
                     self._registered[place] = min(time, row.request_time), fresh
+        # While its connection is open, a request may still get its response.
         elif row.end in ("reset", "closed") and len(self._waiting) < MAX_EVENTS:
             self._waiting[row.capture, row.conversation, row.opaque, row.request_time or 0] = row
 
@@ -264,10 +267,12 @@ class ServerLosses:
             waited = [loss for loss in lost if loss.waiting]
             both = [one for one in (back, restarted) if one is not None]
             end = min(both) if both else None
+            # A host that never used the server may have a wrong address, or be blocked on the path.
             known = [row for row in failed if host_of(row.client_address) in self.hosts]
             clients = {loss.client for loss in lost}
             # A capture with holes may lack responses and connections.
             stayed_away = end is not None and end - last >= AWAY and not context.quality.with_gaps
+            # A single client may need no other connection; two or more would have reconnected.
             surely = restarted is not None or (len(clients) > 1 and stayed_away)
             untried = end is None and not failed and self._has_ended_all(lost, context)
             if known or untried or (waited and surely):
@@ -276,18 +281,19 @@ class ServerLosses:
                     Outage(start, end, lost, failed, last, restarted, seen > start, untried)
                 )
             else:
+                # Without a later connection, the server may have been gone. In a capture with
+                # holes, it must follow soon: the SYN of an earlier one may be missing.
                 if back is not None and (back - last < AWAY or not context.quality.with_gaps):
                     cut.extend(loss for loss in waited if not loss.idle)
         return outages, cut
 
     def _has_ended_all(self, lost: Sequence[Loss], context: Context) -> bool:
-        """Return whether the server closed its last connections, and no new one followed.
-
-        Known only for a live capture: otherwise the end of the file may look like it.
-        """
+        """Return whether the server closed its last connections, and no new one followed."""
+        # Known only for a live capture: otherwise the end of the file may look like it.
         if not context.watched or context.last_time is None or self._open:
             return False
         served = [loss for loss in lost if loss.served]
+        # Losses before the last close by a client prove nothing: the server was there then.
         last = max((loss.time for loss in served), default=self._let_go)
         if last <= self._let_go or context.last_time - last < AWAY or context.quality.with_gaps:
             return False
@@ -296,23 +302,23 @@ class ServerLosses:
         return alone or len(together) > 1
 
     def _surely_failed(self, row: ConversationRecord, context: Context) -> bool:
-        """Return whether a connect failed because the server was gone.
-
-        False if another port of it served meanwhile, or this port never did; the last captured
-        connect may have succeeded.
-        """
+        """Return whether a connect failed because the server was gone."""
         others = [time for time in self._alive if time[2] != row.server_address]
         worked = len(others) < len(self._alive) or any(
             loss.server == row.server_address for loss in self._lost.values()
         )
+        # Its other port served, this one never did: perhaps the VIP port is blocked
+        # (`vip-port-unreachable`), which is no outage.
         if others and not worked:
             return False
+        # Its process ran: it had a connection on another port at that time.
         if any(begin <= row.start_time < end for begin, end, _ in others):
             return False
         if row.end == tcp.REFUSED or row.syns > 1:
             return True
         if not surely_unanswered(row, context):
             return False
+        # The response to a SYN near the end of the capture may come after the end.
         return context.last_time is not None and context.last_time - row.start_time >= AWAY
 
     def _losses(self) -> list[Loss]:
@@ -465,6 +471,7 @@ def subject_at(context: Context, address: str) -> Subject:
 
 def is_remoting_server(address: str, context: Context) -> bool:
     """Return whether a server speaks RocketMQ, by its known role or its port."""
+    # A server that never responded has no role yet, so the port has to do.
     known = address in context.servers or context.broker(address) != address
     return known or address.rpartition(":")[2] in PORTS
 

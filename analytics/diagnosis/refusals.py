@@ -234,6 +234,7 @@ class Refusals(Fold):
         key = identity_of(row)
         if key is None:
             return
+        # Kept by message and not by address: hops of a relay are at two addresses.
         attempts = state_in(self.tried, key, list, MAX_MESSAGES)
         if attempts is None:
             return
@@ -254,6 +255,7 @@ class Refusals(Fold):
 
         With `per_broker` also one per broker.
         """
+        # Relays are proved only when all rows are known: until then, both hops are counted.
         again = [
             attempt
             for attempts in self.tried.values()
@@ -349,13 +351,10 @@ def _names_of(codes: Iterable[int]) -> frozenset[str]:
 def repeated_views(
     attempts: Iterable[RefusedAttempt], relays: Collection[Relay]
 ) -> list[RefusedAttempt]:
-    """Return the refusals of a message that repeat another one.
-
-    These are inner hops (for a gRPC call the outer one, as the inner one names the broker), and
-    exchanges in two captures, with the same ends and opaque.
-    """
+    """Return the refusals of a message that repeat another one: at hops, or in two captures."""
     ordered = sorted(attempts, key=_place)
     inner = inner_hops([attempt.hop for attempt in ordered], relays)
+    # Of a gRPC call the outer hop goes, because only the inner one names the broker.
     again = {outer if ordered[outer].hop.call else place for place, outer in inner.items()}
     seen: set[tuple[str, str, int]] = set()
     for place, attempt in enumerate(ordered):

@@ -73,6 +73,7 @@ class Takers:
                 and (exchanges.responses is None or row.response_code in exchanges.responses)
                 and (exchanges.statuses is None or row.status in exchanges.statuses)
             ]
+            # Codes come from the capture: a damaged or hostile one may have any number of them.
             if len(self._plans) < MAX_PLANS:
                 self._plans[at] = plan
         return plan

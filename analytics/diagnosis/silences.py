@@ -53,6 +53,8 @@ class ResponseTimes:
 
     def __init__(self) -> None:
         self._size = FIRST_INTERVAL
+        # Both ends, exact: a broker of 3.2 never answers a batch, but answers a heartbeat 2 ms
+        # later. At a resolution of one interval, it would seem to hang.
         self._intervals: dict[int, tuple[int, int]] = {}
 
     def add(self, times: Sequence[int]) -> None:
@@ -213,6 +215,8 @@ class ServerSilences(Fold):
                 continue
             if (
                 last is not None
+                # Without a request nobody knows whether the server was silent: three hangs of 5 s
+                # with pauses in between are not one of 18 s.
                 and wait.begin - last.end <= NO_REQUESTS
                 and not _answered_within(response_spans, last.begin, wait.until)
             ):
@@ -275,10 +279,12 @@ class ServerSilences(Fold):
             whole = connection.directions == tcp.BOTH and not connection.gaps
             # A hole may contain a response, but not those to all pending requests.
             certain = whole or (pending and connection.directions == tcp.BOTH)
+            # A server that ends the connection does not hang: it is gone, or cut the connection.
             if connection.ended_by == tcp.SERVER or not certain:
                 continue
             if connection.ended_by == tcp.CLIENT:
                 yield Wait(row, begin, connection.end_time, False)
+            # The capture ends while it waits. With holes, its response may be missing.
             elif context.last_time is not None and (pending or not context.quality.with_gaps):
                 yield Wait(row, begin, context.last_time, False, pending and whole, pending)
 
@@ -304,14 +310,13 @@ def _stalled(connection: ConversationRecord, begin: int, end: int | None) -> boo
 
 
 def _answered_within(response_spans: list[tuple[int, int]], begin: int, end: int) -> bool:
-    """Return whether a response came after `begin` and well before `end`.
-
-    A server that recovers responds to all waiting requests at about the same time.
-    """
+    """Return whether a response came after `begin` and well before `end`."""
     at = bisect_right(response_spans, begin, key=itemgetter(1))
     if at == len(response_spans):
         return False
     first, last = response_spans[at]
+    # A server that recovers responds to all waiting requests at about the same time: what comes
+    # right before the response in question belongs to the same recovery.
     return (first if first > begin else last) < end - FIRST_INTERVAL
 
 

@@ -90,6 +90,7 @@ class Parts(Generic[T]):
         """Double the length of the intervals."""
         before, self._parts = self._parts, {}
         self._width *= 2
+        # Sorted, because the first of two becomes the joined state, in any order of rows.
         for name, at in sorted(before):
             known = self._parts.get((name, at // 2))
             if known is None:

@@ -57,6 +57,7 @@ class SoughtMessages:
                 taken = decode_offset_id(offset_id)
                 if taken is not None:
                     self._hosts[attempt.send.server_address] = taken.store_host
+            # The store must cover the time of these: only there, a missing copy proves something.
             if attempt.outcome in outcomes:
                 item.open_sends.append((attempt.send.server_address, attempt.begin * 1000))
 
@@ -100,6 +101,7 @@ def copy_words(copy: StoredCopy, store: StoreEvidence) -> str:
         f"{copy.broker}, {copy.topic}, queue {copy.queue_id}, offset {copy.queue_offset}, stored"
         f" {text_of_time(copy.time)}"
     )
+    # No consumer reads half messages: the offsets of groups say nothing about them.
     if copy.topic == HALF_TOPIC:
         return words
     if copy.visible is False:

@@ -92,6 +92,7 @@ class ProducerFold(Fold):
 
     def _sends_of(self, digits: str, row: ExchangeRecord) -> ProducerSends | None:
         """Return the sends of a producer, or None if the limit is reached."""
+        # Digits are of a process, and one process may have several producers.
         identity = digits, row.group, row.version
         sends = self.sends.get(identity)
         if sends is None:
@@ -163,6 +164,7 @@ class ProducerFold(Fold):
         replay = replayed(attempts_of_producer, settings)
         if not replay.windows:
             return None
+        # A generator: other generations are replayed only if the client's own one does not fit.
         others = (
             (
                 name,
@@ -202,11 +204,7 @@ class ProducerFold(Fold):
 
 
 def _by_process(rows: Sequence[ExchangeRecord]) -> dict[str, Sequence[ExchangeRecord]]:
-    """Group sends by the process digits of their producer; a relay forwards several.
-
-    Sends without a key or captured request are omitted, and so are those of a proxy for gRPC
-    clients, which avoid proxies by their own rules.
-    """
+    """Group sends by the process digits of their producer; a relay forwards several."""
     # Almost always, a flow is of one process: then no row is looked at alone.
     if None not in request_times(rows):
         digits = _digits_of_all(message_keys(rows))
@@ -215,6 +213,7 @@ def _by_process(rows: Sequence[ExchangeRecord]) -> dict[str, Sequence[ExchangeRe
     by_process: dict[str, list[ExchangeRecord]] = {}
     for row in rows:
         key = row.unique_key
+        # gRPC clients avoid proxies, not brokers, and by rules of their own.
         if key is not None and row.request_time is not None and not _MADE_BY_GRPC(key):
             digits = process_digits(key)
             own = by_process.get(digits)

@@ -117,6 +117,7 @@ class _Fold(MessageFold):
         if more:
             case.impact[Impact.STORED_TWICE] = more
         if unknown:
+            # What the stores do not tell keeps its former doubt.
             failed = sum(message.failed for key, message in unsure.items() if key not in known)
             for impact, number in (
                 (Impact.MAYBE_STORED, failed),
@@ -137,6 +138,7 @@ def _key(message: ObservedMessage) -> str | None:
         return None
     first = unsure[0].send
     alone = len(message.attempts) == 1 and first.ended_by == "client" and not first.call
+    # A client that closes its connection soon after a send is stopping, and waits for nothing.
     if alone and not timed_out(message):
         return None
     if message.chain.final not in (MAYBE, STORED):

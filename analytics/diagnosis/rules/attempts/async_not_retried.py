@@ -58,6 +58,7 @@ def _key(message: ObservedMessage) -> str | None:
     if message.rows and message.rows[0].request_code in REPLIES:
         return None  # a reply must go through the broker that knows the client
     retried = message.chain.verdict == NOT_RETRIED
+    # The chain has verdicts on Java clients only: those of other languages differ.
     if last.send.language == GO and len(message.attempts) == 1 and last.outcome == REFUSED:
         retried = last.send.response_code in RETRIED_SINCE and not _of_the_message(last.send.remark)
     return joined_key(last.send.language, last.send.group) if retried else None

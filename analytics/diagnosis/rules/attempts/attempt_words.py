@@ -61,19 +61,18 @@ def waited_us(attempt: ObservedAttempt) -> int:
 
 
 def alone(message: ObservedMessage, context: Context) -> bool:
-    """Return whether the only captured attempt of a message was certainly its only one.
-
-    Attempts follow each other at once, so the attempt must not be near the capture's start or end,
-    and the capture must have no holes there.
-    """
+    """Return whether the only captured attempt of a message was certainly its only one."""
     if context.first_time is None or context.last_time is None or context.quality.with_gaps:
         return False
+    # Attempts follow each other at once: only near the start or end of the capture, or in a hole,
+    # could there be another one.
     first, last = message.attempts[0], message.last
     later = last.send.end if last.send.end is not None else last.send.begin
     created = first.begin - context.first_time // 1000
     left = last.send.ended_by == tcp.CLIENT and last.send.closed is not None
     goes_on = left or context.last_time // 1000 - later >= PROMPT_US
     known = first.send.lead is not None and first.send.lead <= message.timeout_us
+    # With the creation time in the UNIQ_KEY, an earlier attempt is ruled out but for the clock.
     return created >= (CLOCK_US if known else PROMPT_US) and goes_on
 
 
@@ -85,6 +84,7 @@ def timed_out(message: ObservedMessage) -> list[ObservedAttempt]:
         if attempt.outcome == TIMED_OUT:
             if tried_again or waited_us(attempt) >= LEAST_WAIT_US:
                 attempts.append(attempt)
+        # Without a retry or a close, the client may still have waited: its timeout is not known.
         elif came_late(attempt) and attempt.certain:
             attempts.append(attempt)
     return attempts

@@ -31,6 +31,7 @@ def _key(row: ExchangeRecord) -> str | None:
     if not is_call(row.request_name) or row.request_name in LONG_POLLS:
         return None
     reset = fact_in(row.facts, STREAM_RESET)
+    # gRPC ends a call past its deadline with CANCEL; other codes mean errors of the stream.
     return row.server_address if reset is not None and reset.startswith("CANCEL ") else None
 
 

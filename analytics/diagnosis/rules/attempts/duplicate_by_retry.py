@@ -48,6 +48,7 @@ class _Fold(TallyFold):
     def case(self, context: Context) -> Case:
         count = self.tally.count
         had_none = "timed out"
+        # If each got a response in time, the producer resent because of what it said.
         if self.responses.total() == count:
             had_none = f"got {listed(self.responses)}"
         subject_text = f"message {self.messages[0]} is" if count == 1 else f"{count:,} messages are"
@@ -72,6 +73,7 @@ class _Fold(TallyFold):
                 " messages",
             )
             case.details += self.stored.described(context.store)
+            # Fewer copies in the stores prove nothing: they may be of another time or broker.
             case.settled = number >= self.copies
         return case
 

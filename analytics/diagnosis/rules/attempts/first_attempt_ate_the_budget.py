@@ -42,6 +42,7 @@ class _Fold(MessageFold):
 
 
 def _key(message: ObservedMessage) -> str | None:
+    # Also seen to time out: a client that was stopped makes no retry, either.
     if message.chain.verdict != NO_TIME or not timed_out(message):
         return None
     return message.attempts[0].send.group or ""

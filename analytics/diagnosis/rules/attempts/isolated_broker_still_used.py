@@ -65,6 +65,7 @@ def _of_the_broker(judged: JudgedProducer) -> bool:
     """Return whether a broker was at fault, and not the requests that it refused."""
     for window in judged.replay.windows:
         attempt = judged.telling.get(int(judged.attempts.begin[window.attempt]))
+        # A slow or failed attempt is the fault of the broker; a refusal may be that of the request.
         if attempt is None or attempt.outcome != REFUSED:
             return True
         if attempt.send.response_code in _FAULTS:
@@ -104,6 +105,7 @@ def _still_used(judged: JudgedProducer, context: Context) -> Iterable[Case]:
         " would have avoided it",
         Subject(broker=only(brokers), group=judged.group, client=context.client(judged.endpoint)),
     )
+    # Sends kept as numbers only have no packet to show.
     case.evidence = [seen for seen in case.evidence if seen.capture]
     case.rule = STILL_USED
     case.details = [
@@ -169,6 +171,7 @@ def _abandoned(judged: JudgedProducer, context: Context) -> Iterable[Case]:
     from ....isolation.strategy_replay import absence_of, elsewhere_since
 
     sent = judged.attempts
+    # The last window of each broker, as windows are sorted by time.
     last_of = {window.broker: window for window in judged.replay.windows}
     for broker, window in sorted(last_of.items()):
         used = int(sent.begin[sent.broker.among((broker,))].max())
@@ -186,6 +189,7 @@ def _abandoned(judged: JudgedProducer, context: Context) -> Iterable[Case]:
             for topic in topics
             if any(each.name == broker for each in context.brokers_of(topic))
         ]
+        # Without any captured route, it is unknown whether the broker left one.
         if context.routes and not routed:
             continue  # it left the route: every client avoids it
         attempt = judged.telling.get(int(sent.begin[window.attempt]))

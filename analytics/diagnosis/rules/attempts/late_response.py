@@ -50,14 +50,12 @@ class _Fold(MessageFold):
 
 
 def _late(message: ObservedMessage) -> list[ObservedAttempt]:
-    """Return the attempts with a late response.
-
-    A newer client closes the connection of a send that times out: if it keeps using the connection,
-    it was still waiting, with a timeout above the default.
-    """
+    """Return the attempts with a late response."""
     return [
         attempt
         for attempt in message.attempts
+        # A newer client closes the connection of a send that times out. If it keeps using the
+        # connection, it was still waiting, with a timeout above the default.
         if came_late(attempt) and (attempt.certain or (attempt.send.version or 0) < V4_9_0)
     ]
 

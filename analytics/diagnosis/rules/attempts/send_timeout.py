@@ -30,6 +30,7 @@ class _Fold(MessageFold):
         for attempt in attempts:
             self.count(message, attempt)
             wait = waited_us(attempt)
+            # It has no end of its own: the late response shows how long the wait was at most.
             if attempt.outcome == LATE and attempt.send.end is not None and not wait:
                 wait = attempt.send.end - attempt.begin
             self.least = min(self.least or wait, wait)
@@ -81,6 +82,7 @@ def _became(outcomes: dict[str, int]) -> list[str]:
 
 
 def _key(message: ObservedMessage) -> str | None:
+    # A gRPC call past its deadline is reset: `call-given-up` reports it.
     if message.attempts[0].send.call:
         return None
     return by_broker_and_topic(timed_out(message))

@@ -68,6 +68,7 @@ class Ticks:
         """Return the last earlier tick, or None."""
         number, bit = divmod(tick, CHUNK)
         bits = self._chunks.get(number, 0) & ((1 << bit) - 1)
+        # Almost always in the chunk before: only a long gap needs the search through all of them.
         if not bits and number - 1 in self._chunks:
             number -= 1
             bits = self._chunks[number]

@@ -108,6 +108,7 @@ class _Fold(Fold):
                 pulls.add(row, row.queue_offset, following or row.queue_offset)
 
     def cases(self, context: Context) -> Iterable[Case]:
+        # Members of other groups hand a queue over with its stored offset, so nothing is skipped.
         if self.key not in context.broadcasting:
             return
         queues: dict[tuple[str, str, int], list[tuple[str, _Pulls]]] = {}
@@ -122,6 +123,8 @@ class _Fold(Fold):
                 if not before or any(one.end >= pulls.begin for _, one in before):
                     continue  # another member is active: a new one starts at its own position
                 former, last = max(before, key=lambda item: (item[1].end, item[0]))
+                # Broadcasting members store offsets in a local file: a new container has none, and
+                # starts at the end of the queue by default.
                 if pulls.first_offset > max(pulls.position for _, pulls in before):
                     gap = _Gap(broker, number, last, pulls)
                     gaps.setdefault((topic, former, client), []).append(gap)

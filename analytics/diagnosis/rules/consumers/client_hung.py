@@ -129,6 +129,7 @@ class _Endpoint:
     def add(self, rows: Sequence[ExchangeRecord]) -> None:
         """Add requests."""
         self.asked.add({row.request_time // TICK for row in rows if row.request_time is not None})
+        # None if a response is missing: such a request may have waited for any time.
         slowest = slowest_of(rows)
         if slowest is None or slowest >= LEAST_WAIT_US:
             self.add_waits(rows)
@@ -139,6 +140,7 @@ class _Endpoint:
             latency = row.latency_us
             if row.status not in WAITED or (latency is not None and latency < LEAST_WAIT_US):
                 continue
+            # Long polls wait on purpose, and no timer waits for them.
             is_timed = row.request_time is not None and row.request_name not in LONG_POLLS
             if is_timed and len(self.waits) < MAX_ROUNDS:
                 self.waits.append((row.request_time or 0, row.response_time))
@@ -166,6 +168,7 @@ class _Endpoint:
             if tick in once or tick - 1 in once or tick + 1 in once:
                 self.twice.add((tick - 1, tick, tick + 1))
             once.add((tick,))
+            # Only neighbors matter: what is older than half an hour needs no memory.
             once.forget()
             self._note_round(row, tick)
         if len(self.rounds) > MAX_ROUNDS:
@@ -205,6 +208,7 @@ class _Endpoint:
         kept.update(
             round_ for pair in pairwise(every) if pair[1] - pair[0] >= LEAST for round_ in pair
         )
+        # Rounds of a pause that is not over yet have no successor to prove it.
         kept.update(every[-NEWEST:])
         self.rounds = {round_: self.rounds[round_] for round_ in sorted(kept)[-MAX_ROUNDS:]}
 
@@ -286,6 +290,7 @@ class _Fold(Fold):
                 ends.append(seen // TICK)
             for end in ends:
                 pause = _pause(state, asked, answered, end, last)
+                # Each connection of the client ends the same pause: it counts once.
                 if pause is None or pause.begin in pauses:
                     continue
                 if any(a <= pause.end and b >= pause.begin for a, b in stalls):
@@ -330,6 +335,8 @@ def _pause(state: _Endpoint, asked: Ticks, answered: Ticks, end: int, last: int)
     if round_before is not None:
         earlier = state.committed.last_before(round_before - APART)
         in_rhythm = earlier is not None and earlier >= before - rhythm
+    # Without two rounds right before, the timer may not have run yet, and the silence is none. What
+    # was made up for proves the pause; otherwise it must outlast every usual gap.
     if not (in_rhythm or (heard and made_up)) or not (made_up or end - before >= alone):
         return None
     rounds = [state.rounds[one] for one in (end, end + 1) if back and one in state.rounds][:1]

@@ -100,6 +100,7 @@ def longest_stand(commits: Commits, pulled: Sequence[Point], queue: int) -> Stan
         while last + 1 < len(points) and points[last + 1][1] == points[at][1]:
             last += 1
         offset, until = points[at][1], points[last][0]
+        # Without a later message in the queue, an offset that does not move is no problem.
         more = [point for point in pulled if point.end > offset and point.time <= until]
         if more:
             recovered = any(point[1] > offset for point in points[last + 1 :])

@@ -103,6 +103,7 @@ class _Fold(Fold):
             series, pulls = of_queue[number]
             if pulls is not None and row.request_time is not None:
                 pulls.requests.add(row.request_time, row.request_time)
+            # Not every response has the end of the queue: a refusal has none.
             if not says_end(row):
                 continue
             if series is None:
@@ -128,12 +129,15 @@ class _Fold(Fold):
     def cases(self, context: Context) -> Iterable[Case]:
         group, topic = parts_of(self.key)
         yield from truncated_queues(topic, self.pulled, context)
+        # The pulls of two clients, as in broadcasting, are no progress of one: their offsets jump.
         shared = self.pulls.seen(context).mostly_shared()
         pulled = {
             (server, number): series.ordered()
             for (server, number), series in self.pulled.items()
             if QueuePlace(topic, context.broker(server), number) not in shared
         }
+        # Fetched first: it is exact. The stored offset is at the first message in memory that is
+        # not consumed, so it stays behind also in a healthy group.
         case = self._growing(group, topic, context, pulled, "fetched")
         if case is None:
             case = self._standing(group, topic, context)
@@ -155,6 +159,7 @@ class _Fold(Fold):
         counted_whole = bool(stages)
         if not stages:
             stages = self.received[False].ordered()
+            # Batch acknowledgements name no group: without them, too many messages seem open.
             counted_whole = not context.batch_acks
         open_ones = (
             [(stage, stage.received - stage.done) for stage in stages] if counted_whole else []
@@ -209,6 +214,7 @@ class _Fold(Fold):
         behind = [sum(_at(points, time).lag for points in series.values()) for time in times]
         most = max(behind)
         peak = times[behind.index(most)]
+        # Up to the peak: the group may have caught up a little by the end.
         span = peak - first
         if span < SHORTEST_NS:
             return None
@@ -219,6 +225,7 @@ class _Fold(Fold):
         if (
             most < FEWEST_BEHIND
             or behind[-1] < most * CAUGHT_UP
+            # Growth in both halves: a single burst grows in one of them only.
             or middle - behind[0] < LEAST_GROWTH
             or most - middle < LEAST_GROWTH
             or fetched > arrived * SLOWER
@@ -270,6 +277,7 @@ class _Fold(Fold):
             stands[queue] = stand
         if not stands:
             return None
+        # Messages, not the pieces of evidence.
         tally.count = beyond
         brokers = {context.broker(address) for address, _ in stands}
         queue_id = only(number for _, number in stands)
@@ -310,6 +318,7 @@ class _Fold(Fold):
                 f"{fetched:,} of these messages were fetched: a concurrent consumer may have"
                 " consumed them, and gets them again after a restart"
             )
+        # The stored offset cannot pass a message that is still being consumed.
         case.doubt("one message may simply take that long")
         return case
 
@@ -329,16 +338,15 @@ def _grown(
     grows = between - begin >= each_half and most - between >= each_half
     if peak.time - first.time < SHORTEST_NS or most - begin < least or not grows:
         return None
+    # A group far below its peak at the end is catching up.
     return (first, middle, peak) if end >= most * CAUGHT_UP else None
 
 
 def _of_one_hop(every: Mapping[_Queue, list[Point]], context: Context) -> dict[_Queue, list[Point]]:
-    """Return the queues with enough points.
-
-    A relay in front of a broker has its name: the same requests are captured at both.
-    """
+    """Return the queues with enough points, each at one hop."""
     series = {queue: points for queue, points in every.items() if len(points) >= FEWEST_POINTS}
     places: dict[tuple[str, int], _Queue] = {}
+    # A relay in front of a broker has its name: the same requests are captured at both.
     for queue in sorted(series, key=lambda queue: (-len(series[queue]), queue)):
         places.setdefault((context.broker(queue[0]), queue[1]), queue)
     return {queue: series[queue] for queue in places.values()}

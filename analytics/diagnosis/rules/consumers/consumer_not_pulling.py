@@ -127,6 +127,7 @@ class _Fold(Fold):
             use = self._use_of(row)
             if use is None:
                 continue
+            # It may still wait at the broker, or its response was lost: nothing is proved.
             use.pending = use.pending or row.status == UNANSWERED
             ended = end_of(row)
             if use.pull is None or ended > use.pull_end:
@@ -154,6 +155,7 @@ class _Fold(Fold):
             if known is None or use.commit is None:
                 continue
             since, pending = known
+            # Commits prove that the client is alive and owns the queue: it commits only its own.
             if not pending and use.commit_time - since >= QUIET:
                 client = context.client(owned.client)
                 end = ends.get((owned.topic, context.broker(owned.broker), owned.number), 0)
@@ -168,14 +170,12 @@ class _Fold(Fold):
             yield _case(group, client, topic, silent, context)
 
     def _pulled(self, context: Context) -> dict[_Queue, tuple[int, bool]]:
-        """Return by client and queue when the last pull ended, and whether one may be pending.
-
-        A client pulls from a slave on another connection than it commits on.
-        """
+        """Return by client and queue when the last pull ended, and whether one may be pending."""
         last_pulls: dict[_Queue, tuple[int, bool]] = {}
         for owned, use in self._queues.items():
             if use.pull is None:
                 continue
+            # Not by connection: a client that pulls from a slave commits at the master.
             queue = _queue_of(owned, context)
             end, pending = last_pulls.get(queue, (0, False))
             last_pulls[queue] = max(end, use.pull_end), pending or use.pending

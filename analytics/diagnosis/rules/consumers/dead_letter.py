@@ -69,6 +69,7 @@ class _Fold(Fold):
         if row.request_code == SEND_BACK or is_call(row.request_name):
             self.returns.add(row)
             return
+        # A relay sends the same message on: it counts once.
         key = row.unique_key or f"{row.conversation} {row.opaque}"
         if key not in self.sent_keys:
             keep(self.sent_keys, key, Returns.MAX_MESSAGES)
@@ -100,6 +101,7 @@ class _Fold(Fold):
         failures: set[int] = set()
         for item in dead:
             tally.add(item.evidence(), last=item.last_time)
+            # With gRPC, the other senders are the proxy.
             clients.update(item.callers or item.clients)
             topics[item.topic] += 1
             failures.add(item.failures)
@@ -147,6 +149,7 @@ def _sent_too_often(row: ExchangeRecord) -> str | None:
     if topic is None or RETRY_PREFIX not in topic or DLQ_PREFIX in topic:
         return None
     made, most = number_in(row.facts, RECONSUMED), number_in(row.facts, RECONSUME_LIMIT)
+    # A capture may contain any number, also a negative one.
     if made is None or most is None or made < 0 or most < 0:
         return None
     return group_of(topic) if made > most else None

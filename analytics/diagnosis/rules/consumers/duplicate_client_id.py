@@ -53,6 +53,7 @@ class _Fold(Fold):
         """(group, client id) -> the first member list that has the id twice"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
+        # By capture: behind NAT or a relay, another capture shows the same client at other ends.
         place = (row.capture, row.client_address, row.server_address)
         time = time_of(row)
         before = self.alive.get(place)
@@ -82,6 +83,7 @@ class _Fold(Fold):
         named = {
             name
             for name in facts_in(row.facts, PRODUCER)
+            # Java clients announce these themselves: they are no group in common.
             if name != INNER_PRODUCER and not name.startswith(TRACER_PREFIX)
         }
         self.producers.setdefault(place, set()).update(named)
@@ -105,6 +107,7 @@ class _Fold(Fold):
             if not at_once:
                 continue
             common = _common(at_once, self.consumers)
+            # Consumers come first: their queues are divided by client id, which does the harm.
             of_consumers = bool(common)
             common = common or _common(at_once, self.producers)
             if not common:
@@ -146,6 +149,7 @@ class _Fold(Fold):
 
     def _overlap(self, one: _Place, other: _Place) -> bool:
         first, second = self.alive[one], self.alive[other]
+        # A restarted client may have the same id: one connection after the other is normal.
         return max(first[0], second[0]) < min(first[1], second[1])
 
 
@@ -153,6 +157,7 @@ def _common(places: Iterable[_Place], groups: dict[_Place, set[str]]) -> set[str
     """Return the common groups of two of the places."""
     seen: set[str] = set()
     twice: set[str] = set()
+    # By endpoint: one process has a place per broker.
     for endpoint in {place[1] for place in places}:
         own: set[str] = set()
         for place in places:

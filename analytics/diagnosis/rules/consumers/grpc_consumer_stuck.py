@@ -82,6 +82,7 @@ class _Client:
 
     def take(self, row: ExchangeRecord) -> None:
         """Add a call."""
+        # The largest of several, whatever the order of rows.
         self.group = max(self.group or "", row.group or "") or None
         self.topic = max(self.topic or "", row.topic or "") or None
         pushes = fact_in(row.facts, CLIENT_TYPE) == PUSH
@@ -107,6 +108,7 @@ class _Client:
 
     def _ask(self, row: ExchangeRecord) -> None:
         if row.request_name in _DONE:
+            # A balance: rows come by flow, so an acknowledgement may be read before its delivery.
             self.given -= row.message_count or 1
             return
         self.asked = True
@@ -149,6 +151,7 @@ class _Fold(Fold):
             kept.add(row.client_id)
         for client, state in sorted(self._clients.items()):
             if state.asked:
+                # A long poll that waits now is no row yet.
                 if client not in receiving:
                     yield from _blocked(client, state, context)
                 continue
@@ -177,6 +180,7 @@ def _stuck(
 ) -> Iterable[Case]:
     """Return the case of a client that requests nothing after its settings."""
     group = state.group or "a group"
+    # A proxy responds to settings before the client calls anything else, so this is a later stage.
     if state.evidence is not None:
         evidence, least = state.evidence, QUIET
         text = (
@@ -212,6 +216,7 @@ def _stuck(
 
 def _blocked(client: str, state: _Client, context: Context) -> Iterable[Case]:
     """Return the case of a live client that no longer requests messages."""
+    # A simple consumer asks when it wants, and a poll without a response may still wait.
     if not state.pushes or state.open or state.received is None or state.beat is None:
         return
     spent = state.beat.time - state.received_end

@@ -83,6 +83,7 @@ class _Fold(Fold):
         topic, offset = row.topic, row.queue_offset
         if topic is None or row.queue_id is None or offset is None:
             return
+        # A new group reads its retry topic from 0 on purpose.
         if is_group_topic(topic):
             return
         place = _Place(topic, row.server_address, row.queue_id)
@@ -127,8 +128,10 @@ def _gets_history(queue: _Queue) -> bool:
     query, pull, commit = queue.query, queue.pull, queue.commit
     if query is None or pull is None or query.offset or pull.offset or pull.end <= 0:
         return False
+    # A commit before the query: 0 is the group's own offset.
     if commit is not None and commit.evidence.time < query.evidence.time:
         return False
+    # The broker's clock is not that of the capture: a message must be older by a second.
     asked = query.evidence.time // MS
     return query.evidence.time <= pull.evidence.time and 0 <= pull.stored_ms < asked - BEFORE_MS
 

@@ -121,6 +121,7 @@ class SubscriptionFold(Fold):
             self.stopped.setdefault(client, set()).add(time)
 
     def add_connection(self, row: ConversationRecord) -> None:
+        # Its last packet: a client that stops without unregistering does not live on for 30 s.
         self.take_end(row.client_address, row.end_time)
 
     def take_end(self, endpoint: str, time: int) -> None:
@@ -156,9 +157,11 @@ class SubscriptionFold(Fold):
         evidence: Callable[[str], Evidence],
     ) -> None:
         """Add the facts of a heartbeat; `evidence` receives its description."""
+        # A list that reached the limit may lack subscriptions, and would seem to differ.
         if client is None or len(facts) >= MAX_FACTS:
             return
         for group in consumers_in(facts):
+            # Pull consumers send their expression with each pull, so their heartbeats may differ.
             if group.type == PUSH:
                 self._take_forms(client, group.name, group.model, facts, endpoint, evidence)
 
@@ -176,6 +179,7 @@ class SubscriptionFold(Fold):
             {
                 f"{subscription.topic} {subscription.type} {_expression(subscription)}"
                 for subscription in subscriptions_in(facts)
+                # Each client adds the retry topic of its group by itself.
                 if subscription.group == group and RETRY_PREFIX not in subscription.topic
             }
         )
@@ -263,6 +267,8 @@ class SubscriptionFold(Fold):
         for number, (client, (form, seen)) in enumerate(ordered):
             until = self._alive_until(client, seen)
             for other, (form_of_other, seen_of_other) in ordered[number + 1 :]:
+                # A rolling update replaces a member by one that subscribes differently: only both
+                # at once conflict.
                 if form != form_of_other and seen_of_other.first <= until:
                     conflicting[client] = (form, seen)
                     conflicting[other] = (form_of_other, seen_of_other)
@@ -280,6 +286,7 @@ class SubscriptionFold(Fold):
                     f" {topic}: pulls were refused {times(tally.count)}",
                     subject,
                 )
+            # Right after a start, the broker may lack the heartbeat: the next one corrects it.
             elif tally.last - tally.first >= LASTING_NS and group not in reported:
                 lasted = duration(tally.last - tally.first)
                 case = tally.case(

@@ -44,6 +44,7 @@ class _Fold(Fold):
 
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         first = rows[0]
+        # Unanswered requests of other kinds show nothing: a response must arrive later.
         if first.status == UNANSWERED:
             if first.request_code in PULLS:
                 self._waiting += rows[: max(0, MAX_PULLS - len(self._waiting))]

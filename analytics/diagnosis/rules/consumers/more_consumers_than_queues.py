@@ -114,6 +114,7 @@ class _Fold(Fold):
 
     def cases(self, context: Context) -> Iterable[Case]:
         for name, group in sorted(self.groups.items()):
+            # Members of another kind share queues, get every message, or choose queues themselves.
             if name in self.sharing or group.kinds != {_EACH_TO_ONE} or not group.sizes:
                 continue
             for topic in sorted(group.topics):
@@ -143,6 +144,7 @@ def _queues_of(topic: str, context: Context) -> int:
 
 def _cases(name: str, group: _Group, topic: str, queues: int, context: Context) -> Iterable[Case]:
     """Return the case of a topic that had fewer queues than the group had members in the end."""
+    # The last list counts: a restart lists old and new members together for a while.
     latest = max(group.sizes, key=lambda number: group.sizes[number].last)
     if latest <= queues:
         return
@@ -186,8 +188,10 @@ def _idle(
     idle = [
         member
         for member in members
+        # A member without captured heartbeats may pull outside the capture.
         if member in known and pulled.get(member, 0) < time - PULLS_AGAIN
     ]
+    # If none pulls, the pulls were not captured.
     if 0 < len(idle) < len(members):
         names = ", ".join(idle[:MOST_NAMED])
         more = f" and {len(idle) - MOST_NAMED} more" if len(idle) > MOST_NAMED else ""

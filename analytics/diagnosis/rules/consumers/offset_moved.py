@@ -90,6 +90,7 @@ class _Fold(Fold):
         kind, group, topic = parts_of(self.key)
         kept = sorted(moved.queues.items())
         named = {context.broker(address) for address, _ in moved.queues}
+        # A relay in front of a broker has its name, and would count each queue twice.
         queues = len({(context.broker(address), queue) for address, queue in moved.queues})
         where = f"{topic or '?'}" + (f" on {named.copy().pop()}" if len(named) == 1 else "")
         many = f"queue {kept[0][0][1]}" if queues == 1 else f"{queues} queues"
@@ -113,6 +114,7 @@ class _Fold(Fold):
             if ends:
                 end = f" where the queue ends at {max(ends):,}"
             why = "the offset is outside the queue"
+            # A pull consumer chooses its offset itself: no stored offset is at fault.
             if group in context.pulling:
                 why = "its program asks for an offset that the queue does not have"
                 severity = ProblemSeverity.WARNING
@@ -144,6 +146,7 @@ def _order(response: tuple[int, _Offsets]) -> tuple[int, list[int]]:
 
 def _key(row: ExchangeRecord) -> str | None:
     remark = row.remark or ""
+    # An administrator's reset uses the same code: `offset-reset` reports it.
     if OFFSET_RESET in remark:
         return None
     return joined_key(TOO_SMALL if TOO_SMALL in remark else "", row.group, row.topic)

@@ -77,11 +77,9 @@ class _Pulled:
     conversation: int
 
     def has_taken(self, other: _Pulled) -> bool:
-        """Add a later pull if it continues at the offset reached; return whether it does.
-
-        Rows come by flow: those of a reset may be missing still. They are between pulls without
-        messages, which stay at an offset, but not between those that continue each other.
-        """
+        """Add a later pull if it continues at the offset reached; return whether it does."""
+        # Rows come by flow: those of a reset may be missing still. They are between pulls without
+        # messages, which stay at an offset, but not between those that continue each other.
         continues = self.offset < self.following == other.offset < other.following
         if not continues or self.is_redirected or other.is_redirected:
             return False
@@ -142,6 +140,8 @@ class _Pulls:
         """Add a pull."""
         self._latest = pull
         pulls = self._pulls
+        # An idle consumer polls the same offset all day: otherwise, its polls would push out the
+        # pulls around a reset.
         if len(pulls) > 1 and all(one.is_idle_at(pull) for one in (*pulls[-2:], pull)):
             pulls.pop()  # the first and the last of them show the same
         pulls.append(pull)
@@ -162,6 +162,7 @@ class _Pulls:
         """Return the first jump between two times, ns; None also if several clients pulled."""
         reached: int | None = None
         pulls = self.joined()
+        # A new owner starts at the stored offset, which also looks like a jump.
         if len({pull.client for pull in pulls if pull.last >= since and pull.first <= until}) > 1:
             return None
         for pull in pulls:
@@ -195,6 +196,7 @@ class _Fold(Fold):
     def _add_resets(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:
             if row.response_code == _SUCCESS or row.status == ONEWAY:
+                # The others may go to a consumer: then the server of the row is no broker.
                 of_broker = row.request_code == RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
                 address = row.server_address if of_broker else None
                 what = (
@@ -221,6 +223,7 @@ class _Fold(Fold):
         if following is None:
             return
         is_redirected = row.response_code == MOVED and OFFSET_RESET in (row.remark or "")
+        # A pull that waited at the broker was sent before the reset: only its response shows it.
         time = (row.response_time if is_redirected else row.request_time) or 0
         packet = (row.response_packet if is_redirected else row.request_packet) or 0
         place = row.client_address, row.capture, packet, row.conversation
@@ -241,11 +244,7 @@ class _Fold(Fold):
             yield self._case(spell, context)
 
     def _jumps(self, since: int, until: int, context: Context) -> dict[tuple[str, int], _Jump]:
-        """Return the jump of each queue by broker and number, where it is certain.
-
-        A broker's master and slave, or a relay in front of it, have its name: if the queue was
-        pulled from both, both must show the same.
-        """
+        """Return the jump of each queue by broker and number, where it is certain."""
         found: dict[tuple[str, int], list[_Jump | None]] = {}
         for queue, pulls in sorted(self.queues.items()):
             place = context.broker(queue.address), queue.number
@@ -253,6 +252,8 @@ class _Fold(Fold):
         return {
             place: jumps[0]
             for place, jumps in found.items()
+            # A broker's master and slave, or a relay in front of it, have its name: if the queue
+            # was pulled from both, both must show the same.
             if jumps[0] is not None and len({jump and jump[:2] for jump in jumps}) == 1
         }
 

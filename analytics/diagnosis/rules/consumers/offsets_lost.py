@@ -78,6 +78,7 @@ class _Fold(Fold):
             return
         is_query = row.request_code == _QUERY
         what = f"{'offset' if is_query else 'commit'} {row.queue_offset} of queue {row.queue_id}"
+        # A query matters at its response; a commit is oneway.
         evidence = shown(row, what) if is_query else asked(row, what)
         events.append(_Event(time_of(row), is_query, row.queue_offset, evidence))
         if len(events) > 2 * MAX_EVENTS:
@@ -110,6 +111,7 @@ class _Fold(Fold):
             if event.offset < commit.offset:
                 if not self._was_reset(queue, commit.time, event.time):
                     return _Loss(queue, commit, event)
+                # After a reset, the earlier commits are no measure any more.
                 commits.clear()
         return None
 

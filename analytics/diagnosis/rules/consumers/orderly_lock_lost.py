@@ -59,6 +59,7 @@ class _Fold(Fold):
         wanted, got = number_in(facts, QUEUES_REQUESTED), number_in(facts, QUEUES_LOCKED)
         if wanted is None or got is None or wanted < 0 or got < 0:
             return
+        # The lock request names its client; a connection may change, the id does not.
         name = row.client_id or row.client_address
         client = state_in(self.clients, name, _Client, MAX_CLIENTS)
         if client is None:

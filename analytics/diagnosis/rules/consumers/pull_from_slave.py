@@ -57,6 +57,7 @@ class _Fold(Fold):
                 f" {self.pulls.count:,} pulls of {names}",
                 self._subject(broker),
             )
+            # Without a master, it is no choice of the broker: the slave is all that is left.
             if no_master(context, broker):
                 case.details.append(
                     f"according to the latest routes, {broker} has no master: its queues can be"

@@ -156,6 +156,7 @@ def _starved(pulls: list[_Pull]) -> Iterable[_Starved]:
             for other in pulls[before + 1 : number]
             if not other.messages and other.end > since
         ]
+        # Otherwise the client did something else, such as processing messages.
         if 2 * sum(length for length, _ in waits) >= pull.begin - since:
             yield _Starved(pull, pull.begin - since, tuple(queue for _, queue in waits))
 

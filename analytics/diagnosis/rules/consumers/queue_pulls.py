@@ -189,6 +189,7 @@ class QueuePulls:
         """Return the queues with the names of their brokers and clients."""
         queues: dict[QueuePlace, _Clients] = {}
         for (topic, server, number, endpoint), pulls in self._pulls.items():
+            # A claim without a pull makes no owner.
             if pulls.requests.firsts:
                 place = QueuePlace(topic, context.broker(server), number)
                 ends = queues.setdefault(place, {}).setdefault(context.client(endpoint), {})
@@ -218,6 +219,7 @@ class PulledQueues:
             for one, other in combinations(sorted(clients)[:MAX_CLIENTS], 2):
                 pulls = list(clients[one].values()), list(clients[other].values())
                 yield from _shared(place, (one, other), False, *pulls)
+            # Two processes with one client id.
             for client, ends in sorted(clients.items()):
                 for first, second in combinations(sorted(ends)[:MAX_CLIENTS], 2):
                     # One client has a connection to each server, as to a master and its slave.
@@ -251,6 +253,7 @@ class PulledQueues:
                 for client, ends in clients.items()
                 for span in self._held(list(ends.values()), ended.get(client, ()))
             )
+            # From the first pull on: before that, nobody may have subscribed.
             until = held[0][0]
             for first, last, client in [*held, (self._end, self._end, None)]:
                 if first - until >= SECOND:
@@ -316,6 +319,7 @@ def _shared(
 ) -> Iterator[SharedPeriod]:
     """Yield the periods in which two clients pulled a queue in turn."""
     requests = [_joined([pulls.requests for pulls in each]) for each in (one, other)]
+    # One after the other: a handover, which most pairs are.
     if max(spans.firsts[0] for spans in requests) >= min(spans.lasts[-1] for spans in requests):
         return
     tenures = [
@@ -353,6 +357,8 @@ def _tenures(requests: Spans, claims: Spans) -> list[_Tenure]:
         first, parts = begin, []
         while at < len(starts) and starts[at] <= last:
             if first < starts[at]:
+                # Up to the claim, which begins the next tenure: a client that takes a queue back
+                # asks for its offset again.
                 parts.append((first, starts[at], claimed))
             first, claimed = max(first, ends[at]), True
             if ends[at] > last:

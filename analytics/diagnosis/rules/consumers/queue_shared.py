@@ -82,6 +82,7 @@ class _Fold(Fold):
             if not period.one_id and period.turns >= TURNS and period.length >= LEAST:
                 by_topic.setdefault((period.place.topic, period.clients), []).append(period)
         alone: dict[QueuePlace, int] = {}
+        # Alone, it is no proof: a member outside the capture may pull it.
         for unpulled in queues.unpulled() if by_topic else ():
             if unpulled.length >= LEAST:
                 alone[unpulled.place] = max(alone.get(unpulled.place, 0), unpulled.length)
@@ -104,10 +105,12 @@ class _Fold(Fold):
         others = [tick for tick in times if self._lists[tick] != members]
         since = SECOND * min(tick for tick in times if not others or tick > others[-1])
         end = (context.last_time or 0) // SECOND * SECOND
+        # Every member must be in the capture: one that is not may own the queue.
         if end - since < ABANDONED or not members <= set(context.clients.values()):
             return None
         pulled, unpulled = queues.of_route(topic, since)
         brokers = {place.broker for place in pulled}
+        # At a broker that nobody pulls, no connection may have been captured.
         orphans = [place for place in unpulled if place.broker in brokers]
         if not orphans:
             return None

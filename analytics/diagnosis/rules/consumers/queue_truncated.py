@@ -45,11 +45,9 @@ def truncated_queues(
 
 
 def _drop_of(queue: int, points: list[Point]) -> _Drop | None:
-    """Return the first drop.
-
-    Responses of two brokers (as from a proxy) are not compared, nor those of two captures, whose
-    clocks may differ.
-    """
+    """Return the first drop, or None."""
+    # Behind a proxy, one address has queues of several brokers. Clocks of two captures may differ,
+    # so the order of their responses is unknown.
     comparable: dict[tuple[str, str], list[Point]] = {}
     for point in points:
         comparable.setdefault((point.capture, point.broker_name), []).append(point)

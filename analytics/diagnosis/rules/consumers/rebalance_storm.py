@@ -46,6 +46,7 @@ class _Fold(Fold):
                     named = (*where, number)
                     self.clients[name] = min(self.clients.get(name, named), named)
             return
+        # The broker sends this request, so it is the client here.
         notices = self.notified.setdefault(row.client_address, {})
         at = time_of(row) // TOGETHER_NS
         before = notices.get(at)
@@ -75,6 +76,7 @@ class _Fold(Fold):
         for broker in sorted({broker for broker, _ in changes}):
             most = _busiest([change for other, change in changes if other == broker])
             if len(most) > len(best):
+                # The busiest broker alone: every broker notifies of the same changes.
                 best, of = most, broker
         # A deployment stops and starts each client once: such changes are intended.
         hosts = {name.partition("@")[0] for name in self.clients}

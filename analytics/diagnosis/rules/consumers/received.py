@@ -72,6 +72,7 @@ class Received:
         if row.request_name in RECEIVE_CALLS or is_pop(row.request_name):
             one.received = row.message_count or 0
             stored = number_in(row.facts, STORED_MS)
+            # By two clocks: the rule looks at its growth, not at its value.
             one.age = None if stored is None else time - stored * MS
         else:
             one.done = row.message_count or 1

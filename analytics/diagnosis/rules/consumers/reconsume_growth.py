@@ -57,8 +57,11 @@ class _Fold(Fold):
 
     def _is_returned(self, key: MessageIdentity, message: ReturnedMessage) -> bool:
         """Return whether a message was returned repeatedly, and not just kept for longer."""
+        # What went to the DLQ is a problem of its own (`dead-letter`).
         if message.failures < FEWEST or message.dead:
             return False
+        # A simple consumer may extend the invisible time of one delivery again and again, which is
+        # the same call.
         return not message.callers or self._pushes or self._received[key] >= FEWEST
 
     def cases(self, context: Context) -> Iterable[Case]:
@@ -110,6 +113,7 @@ class _Fold(Fold):
         every = [
             message
             for message in self.returns.messages.values()
+            # Clients before 3.4.9 send no limit, and give each delivery another id.
             if message.limit is None and not message.callers
         ]
         if any(message.dead for message in every):

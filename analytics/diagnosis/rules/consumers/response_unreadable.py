@@ -79,6 +79,7 @@ class _Fold(Fold):
         by_queue: dict[_Pulled, list[ExchangeRecord]] = {}
         for place, row in self._last.items():
             connection = self._ended.get(place)
+            # A client that unregisters is shutting down: its last response is just the last one.
             if connection is None or place in self._left or not row.topic or not row.group:
                 continue
             # Only the last response of a connection can be the one that the client could not read.

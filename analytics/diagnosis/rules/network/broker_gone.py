@@ -92,12 +92,14 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
         doubt_end(case, context)
         case.advice = _STARTING_ADVICE
     elif outages[-1].moved_to is not None:
+        # Before the others: whatever ended it, clients now need the new address.
         case.advice = _MOVED_ADVICE
     elif _unanswered(outages):
         case.advice = _UNREACHABLE_ADVICE
     elif proxy:
         case.advice = _PROXY_ADVICE
     ends = [outage.end for outage in outages if outage.end is not None and not outage.lost_sight]
+    # The outage lasts until the server is back, not until its last sign of absence.
     case.last_time = max([case.last_time, *ends])
     describe(case, outages, context)
     for time in shut_down:
@@ -105,6 +107,7 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
             case.details.append(f"it removed itself from the routes at {clock(time)} UTC")
     if in_order:
         lost = waiting_of([loss for outage in outages for loss in outage.losses])
+        # A long poll that ends with the connection is repeated elsewhere, and loses nothing.
         harmless = lost.keys() <= LONG_POLLS and all(outage.end is not None for outage in outages)
         case.severity = ProblemSeverity.INFO if harmless else ProblemSeverity.WARNING
         if harmless:
@@ -238,6 +241,7 @@ def _outage_details(context: Context, outages: list[Outage]) -> list[str]:
             lines.append(
                 f"it came back at {outage.moved_to}, {duration(outage.end - outage.start)} later"
             )
+            # Clients use the old address until they ask for the route again.
             if outage.last > outage.end:
                 lines.append(
                     "clients tried the old address until"

@@ -50,14 +50,12 @@ class _Fold(ServerSilences):
     def add_connection(self, row: ConversationRecord) -> None:
         """Add a connection to the server."""
         super().add_connection(row)
+        # Only an RST is certain: an unanswered SYN may also be a packet lost on the path.
         if row.end == tcp.REFUSED and len(self._refused) < MAX_WAITING:
             self._refused.append(row.start_time)
 
     def cases(self, context: Context) -> Iterable[Case]:
-        """Return a case of the periods in which the broker was silent, per spell.
-
-        Silences of a broker that has just started are separate: they have another cause.
-        """
+        """Return a case of the periods in which the broker was silent, per spell."""
         if not is_broker(self.key, context):
             return
         every = [silence for silence in self.silences(context, LEAST) if _is_significant(silence)]
@@ -68,6 +66,7 @@ class _Fold(ServerSilences):
             started = bisect_left(refused, silence.begin) > bisect_left(
                 refused, silence.begin - AT_ONCE
             )
+            # A broker that has just started is silent for another reason.
             parts.setdefault(_STARTED if started else "", []).append(silence)
         for part, silences in parts.items():
             for found in spells(silences, Silence.span, self.lasts):
@@ -87,6 +86,7 @@ class _Fold(ServerSilences):
         case.details = _details(context, silences)
         waits = [wait for silence in silences for wait in silence.waits]
         if len(waits) == 1 and waits[0].certain and not waits[0].answered:
+            # It alone may have been lost or forgotten by the broker.
             case.doubt("only one request was waiting")
         return case
 

@@ -82,6 +82,7 @@ class SlowSends(Fold):
         self, slow: list[ExchangeRecord], normal: int, context: Context
     ) -> Iterable[Case]:
         worst = max((row.latency_us or 0 for row in slow), default=0)
+        # One or two slow sends matter only if the fault strategy avoids the broker for them.
         if len(slow) < FEW and worst < ISOLATES_US:
             return
         tally = Tally.of(
@@ -144,6 +145,7 @@ class SlowSends(Fold):
             connection.client_retransmissions + connection.server_retransmissions
             for connection in self._their_connections(slow)
         )
+        # A retransmission alone costs 200 ms or more, which would explain a slow send.
         if trips and not repeated and max(trips) * NETWORK_SHARE < worst:
             lines.append(
                 f"the network is not the cause: its round trip is {plain_duration(max(trips))}, and"
@@ -164,6 +166,7 @@ class SlowSends(Fold):
         for bits in sorted(self._latencies):
             seen += self._latencies[bits]
             if seen * QUICK_SHARE >= total:
+                # A latency with so many bits is below this power of two.
                 return int(2**bits)
         return None
 
@@ -178,6 +181,7 @@ class SlowSends(Fold):
             return False
         begin, end = span_of_exchange(row)
         lost = stalls_in(connection) if connection is not None else ()
+        # Lost packets delay a send as well: `packets-unacknowledged` reports them.
         return all(stall.last < begin or end < stall.first for stall in lost)
 
 

@@ -60,6 +60,7 @@ class _Fold(Fold):
         """longest round trip of the handshakes of these connections, µs"""
 
     def add_connection(self, row: ConversationRecord) -> None:
+        # Of all connections, also good ones: the share of repeated segments is of their sum.
         self._packets += row.client_packets + row.server_packets
         repeated = row.client_retransmissions + row.server_retransmissions
         self._repeated += repeated
@@ -86,6 +87,7 @@ class _Fold(Fold):
             max((late.most for late in late_segments), default=0),
         )
         trip = row.rtt_us
+        # A long path delays the handshake as well: only what is slow beside it is a bottleneck.
         if count < LEAST_LATE or (trip is not None and most < TIMES_NORMAL * trip * 1000):
             return
         moved = f"{(row.client_bytes + row.server_bytes) / 1000:,.0f} kB"
@@ -105,6 +107,7 @@ class _Fold(Fold):
         subject = Subject(broker=context.broker(self.key))
         server = named(context, self.key)
         share = self._repeated / self._packets if self._packets else 0.0
+        # One cause per broker: lost packets delay segments, too.
         if self._repeated >= LEAST_REPEATED and LEAST_SHARE <= share <= MOST_SHARE:
             yield self._lossy.case(
                 f"the network between clients and {server} loses packets: {self._repeated:,} of"

@@ -53,6 +53,7 @@ class _Fold(Fold):
     def cases(self, context: Context) -> Iterable[Case]:
         """Return one case for the whole capture."""
         reasons = context.quality.reasons()
+        # Few packets prove nothing: one retransmission would be a large share of them.
         share = self._repeated / self._packets if self._packets >= LEAST_PACKETS else 0.0
         if share > TWICE_SHARE:
             reasons.append("packets were captured twice")

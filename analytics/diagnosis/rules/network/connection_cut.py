@@ -56,13 +56,12 @@ def _case(server: ServerLosses, cuts: list[Loss], context: Context) -> Case:
 
 
 def _is_significant(loss: Loss, context: Context) -> bool:
-    """Return whether a connection was certainly cut.
-
-    A consumer that stops leaves its long polls; if its FIN was not captured, that of the broker
-    seems to be the first one.
-    """
+    """Return whether a connection was certainly cut."""
+    # A server that closes in order sends FIN: an RST is a cut, even under a long poll.
     if loss.reset:
         return True
+    # A consumer that stops leaves its long polls. If its FIN was not captured, that of the broker
+    # seems to be the first one.
     asked_for = any(row.request_name not in _WAITING for row in loss.waiting)
     return asked_for and not context.quality.with_gaps
 

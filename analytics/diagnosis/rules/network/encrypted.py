@@ -47,6 +47,7 @@ class _Fold(Fold):
         servers = Counter[str]()
         total = Tally()
         for server, tally in self._tallies.items():
+            # Without any RocketMQ exchange, no server is known: then all TLS connections count.
             if not context.exchanges or is_remoting_server(server, context):
                 servers[server] += tally.count
                 total.merge(tally)

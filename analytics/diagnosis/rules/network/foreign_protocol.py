@@ -65,6 +65,7 @@ class _Fold(TallyFold):
         self.hosts.note(host_of(row.client_address))
 
     def case(self, context: Context) -> Case | None:
+        # At a server that is none of RocketMQ, other protocols are normal.
         if not (self.remoting or _is_known(self.key, context)):
             return None
         case = self.tally.case(

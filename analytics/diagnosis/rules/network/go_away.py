@@ -24,6 +24,7 @@ _OLD: Final = "old"
 
 class _Fold(Refusals):
     def take(self, row: ExchangeRecord) -> None:
+        # Only Java clients since 5.3.1 reconnect and repeat the request.
         if (row.version or 0) < SINCE or row.language != "JAVA":
             self.note_name(_CLIENTS, _OLD)
 

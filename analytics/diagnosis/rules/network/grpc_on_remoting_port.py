@@ -64,10 +64,12 @@ class _Fold(TallyFold):
 
 
 def _key(row: ConversationRecord) -> str | None:
+    # A gRPC server responds to the preface with its settings.
     if row.protocol == PLAIN and row.start != tcp.MIDSTREAM and not row.server_bytes:
         return row.server_address
     offered = conversation_fact_in(row.facts, facts_of.TLS_PROTOCOLS) or ""
     chosen = conversation_fact_in(row.facts, facts_of.TLS_PROTOCOL)
+    # A gRPC server always chooses h2: without that choice, the client gives up.
     is_offered = row.protocol == TLS and H2 in offered.split(",") and chosen is None
     return row.server_address if is_offered else None
 

@@ -90,6 +90,8 @@ class _Fold(Fold):
             idle_times[place] = idle
             clients.add(context.client(row.client_address))
             is_reset = connection.end == tcp.RESET
+            # An RST without a FIN before it comes from a device that no longer knows the
+            # connection. After its own FIN, a server sends RST, too.
             forgotten += is_reset and conversation_fact_in(connection.facts, AFTER_FIN) is None
             what = f"{row.request_name} on a connection that had been idle for {idle // 1000} s"
             tally.add(asked(row, what))
@@ -121,6 +123,7 @@ class _Fold(Fold):
 
     def _for_being_idle(self, idle: int) -> bool:
         """Return whether a connection was closed as idle, and not by a stopping broker."""
+        # `_closed` has this one, too: two others were closed after a similar time.
         alike = sum(abs(other - idle) <= ALIKE * idle for _, other in self._closed.values())
         return idle >= LONG_IDLE_MS or alike >= LEAST_ALIKE
 

@@ -49,6 +49,7 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
         Subject(server=address),
     )
     describe(case, outages, context)
+    # Clients go on to the next NameServer.
     if others or all(outage.starting for outage in outages):
         case.severity = ProblemSeverity.WARNING
     if all(outage.starting for outage in outages):

@@ -126,6 +126,7 @@ class _Fold(Fold):
 
     def add_connection(self, row: ConversationRecord) -> None:
         self._stalled += [_Stalled(row, stall) for stall in stalls_in(row)]
+        # The earliest stay, whatever the order of rows.
         if len(self._stalled) > MAX_STALLS:
             self._stalled.sort(key=_order)
             del self._stalled[MAX_STALLS:]
@@ -177,6 +178,7 @@ class _Fold(Fold):
         case.first_time = min(stalled.stall.first for stalled in stalls)
         case.last_time = max(stalled.stall.last for stalled in stalls)
         case.spans = [stalled.span() for stalled in stalls]
+        # Packets came later on the same connections, if only a FIN or RST.
         if all(row.end_time > stall.last for row, stall in stalls):
             case.state = ProblemState.OVER
         if all(stall.last - stall.first < FAILS_NS for _, stall in stalls):
@@ -199,12 +201,14 @@ class _Fold(Fold):
     def _only_large(self, stalls: list[_Stalled]) -> bool:
         """Return whether only full segments were lost: shorter ones of the hosts arrived."""
         sizes = {stall.size for _, stall in stalls}
+        # A path MTU cuts one size in one direction; a path that fails loses any size.
         if len({stall.sender for _, stall in stalls}) > 1 or len(sizes) != 1 or min(sizes) < FULL:
             return False
         (size,) = sizes
         for row, stall in stalls:
             kept = self._requests if stall.sender == tcp.CLIENT else self._responses
             arrived = kept.get(host_of(row.client_address))
+            # If a larger one arrived, the MTU is not the cause.
             if arrived is None or arrived.largest > size or arrived.shorter(size) < LEAST_SHORT:
                 return False
         return True

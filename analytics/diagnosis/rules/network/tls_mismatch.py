@@ -119,6 +119,7 @@ class _Fold(Fold):
         # Responses may be among the missing packets.
         refused = Tally() if context.quality.with_gaps else self._refused_in_the_clear()
         in_clear = any(row.server_bytes and row.commands for row in self.unended)
+        # One response in the clear, on any connection, shows that the server does not enforce TLS.
         if refused.count and not self._served_clear and not in_clear:
             takes = "accepts TLS: it seems to enforce it" if self._encrypted else "responds to none"
             case = refused.case(

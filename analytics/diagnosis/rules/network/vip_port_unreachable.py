@@ -52,6 +52,7 @@ class _Fold(Fold):
         for port, failed in sorted(self._failed.items()):
             main = endpoint_text(self.key, port + VIP_BELOW)
             name = context.names.get(main)
+            # Only two below a known broker, and not where another broker itself listens.
             if name is None or endpoint_text(self.key, port) in context.names:
                 continue
             if port in worked:

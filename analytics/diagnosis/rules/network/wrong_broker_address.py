@@ -98,6 +98,7 @@ class _Fold(Fold):
         client = host_of(flow.client_address)
 
         def add(rows: Sequence[ExchangeRecord]) -> None:
+            # Clients get equal routes all the time: one look per run of them.
             for route, same in groupby(rows, answered_route):
                 entries = self._routed.get((route, client, flow.server_address))
                 if entries is None:
@@ -116,6 +117,7 @@ class _Fold(Fold):
     ) -> list[tuple[str, str, _Address]]:
         """Record a route that a host received; return the state of the addresses in it."""
         if len(self._routed) >= REMEMBERED:
+            # Only a shortcut: `_named` keeps the state.
             self._routed.clear()
         entries = self._routed[route, client, server] = []
         for name, address in route.named:
@@ -147,15 +149,20 @@ class _Fold(Fold):
             failed = [*self._failed.get(address, []), *now]
             host = host_of(address)
             if not is_ip(host):
+                # A client that resolved the name connects to an IP: only the port can show it.
                 if not translated and not _has_port(address, (*reached, *self._failed)):
                     yield _unresolved(address, entry)
                 continue
             strange = _strange(host, entry.clients)
             syns = sum(row.syns for row in failed)
+            # A strange address is wrong even if nobody tried it.
             if not strange and syns < LEAST_SYNS:
                 continue
+            # Behind NAT, or in captures with anonymized packet headers, every address in a route
+            # differs from the one that clients use.
             if not failed and translated:
                 continue
+            # Others may be kept away by a firewall: they never got this route.
             if not strange and not _tried_by(failed, entry.clients):
                 continue
             tally = failed_connects(failed)

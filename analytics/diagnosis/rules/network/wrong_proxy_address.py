@@ -92,6 +92,7 @@ class _Fold(Fold):
         """Return a case per address at which every connect failed."""
         reached = self._reached | {row.server_address for row in self.unended if not _failed(row)}
         for address, entry in sorted(self._named.items()):
+            # The client asked there for the route, so it is right at least for that client.
             if address in reached or address in entry.asked:
                 continue
             failed = [
@@ -101,6 +102,7 @@ class _Fold(Fold):
             ]
             if failed:
                 yield _case(address, entry, failed)
+            # A name by which a client itself knows the proxy can be resolved.
             elif address not in entry.known and not is_ip(host_of(address)):
                 waiting = {host_of(row.client_address) for row in self.pending}
                 if entry.clients.isdisjoint(self._going_on | waiting):

@@ -67,6 +67,7 @@ class _Fold(RefusingBroker):
         return lines
 
     def take(self, row: ExchangeRecord) -> None:
+        # Sends that were not refused are counted by `_count_sends`.
         if row.request_code in SENDS:
             self.note_name(_SENDERS, row.client_address)
         match = _PERIOD.search(row.remark or "")

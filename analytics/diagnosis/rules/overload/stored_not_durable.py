@@ -63,9 +63,11 @@ class _Fold(Refusals):
         return [*super().details(context), f"responses: {counted_names(self.named(_RESPONSE))}"]
 
     def impact(self) -> dict[Impact, int]:
+        # Not as in the base class: these sends were stored.
         return {Impact.NOT_DURABLE: self.tally.count}
 
     def judge(self, case: Case, context: Context) -> None:
+        # The rule's own advice is about replicas.
         if self.named(_RESPONSE).keys() == {ResponseCode(_DISK).name}:
             case.advice = _DISK_ADVICE
 

@@ -146,6 +146,7 @@ class _Fold(Refusals):
 
     def subject(self, context: Context) -> Subject:
         named = self.named(_CLIENT) or {context.client(address) for address in self.clients}
+        # A heartbeat names all groups of a client, joined, and the client's own producer.
         groups = {name for name in self.groups if name != INNER_PRODUCER and "," not in name}
         subject = subject_of(self.brokers, context, only(self.topics), only(groups))
         return replace(subject, client=only(named))
@@ -182,6 +183,7 @@ class _Fold(Refusals):
             return True
         proxies = {host_of(address) for address, role in context.servers.items() if role == PROXY}
         asked = {host_of(address) for address in self.clients}
+        # On loopback, proxy and clients share the address.
         return bool(asked) and asked <= proxies and not any(map(_is_loopback, asked))
 
     def _why(self) -> str:
@@ -199,6 +201,7 @@ class _Fold(Refusals):
 
     def _reason(self) -> tuple[_Reason, str] | None:
         remarks = self.named(_SHOWN)
+        # All remarks of a key have the same reason: the smallest, whatever the order of rows.
         return reason_of(min(remarks)) if remarks else None
 
 

@@ -103,10 +103,7 @@ class _Fold(Refusals):
 
 
 def stale_rows(message: ObservedMessage) -> list[ExchangeRecord]:
-    """Return the retries of a message that went to another broker with an unchanged header.
-
-    Without those that were refused because of their queue: they count as refusals.
-    """
+    """Return the retries of a message that went to another broker with an unchanged header."""
     first = message.attempts[0]
     rows = []
     for attempt in message.attempts[1:]:
@@ -118,6 +115,7 @@ def stale_rows(message: ObservedMessage) -> list[ExchangeRecord]:
         if (
             attempt.stale_queue
             and same
+            # A first attempt with the name of another broker is no retry: the route was old.
             and not first.stale_queue
             and send.broker != first.send.broker
         ):
@@ -126,6 +124,7 @@ def stale_rows(message: ObservedMessage) -> list[ExchangeRecord]:
                 row
                 for row in message.rows
                 if (row.client_address, row.server_address, row.opaque) == place
+                # Those are refusals, which the exchanges of the rule count.
                 and MARK not in (row.remark or "")
             ][:1]
     return rows

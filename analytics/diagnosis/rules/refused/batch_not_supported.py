@@ -45,9 +45,11 @@ class _Fold(Refusals):
 
 
 def _key(row: ExchangeRecord) -> str | None:
+    # An old broker does not know the code; its remark says nothing about batches.
     if row.response_code == _UNKNOWN:
         return whole(row)
     remark = row.remark or ""
+    # Without a length over the limit, the batch itself is what the store refuses.
     illegal = RETRY_GROUP in remark or (_ILLEGAL in remark and too_long(row) is None)
     return whole(row) if illegal else None
 

@@ -62,6 +62,8 @@ def thrown(remark: str | None) -> str | None:
 
 
 def _key(row: ExchangeRecord) -> str | None:
+    # A server that uses a field without checking it throws, too: `required-field-missing` has
+    # those.
     return None if missing_fields(row) else thrown(row.remark)
 
 

@@ -73,6 +73,7 @@ class _Fold(RefusedOtherwise):
 
     def judge(self, case: Case, context: Context) -> None:
         super().judge(case, context)
+        # One per key, as `NAME (number)`.
         (code, _, _) = min(self.named("code"), default="").partition(" ")
         case.advice = ADVICE.get(code)
         if self.requests.keys() == {_HEARTBEAT}:

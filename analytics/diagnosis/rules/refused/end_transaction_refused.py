@@ -56,6 +56,7 @@ class _Fold(Refusals):
 
 
 def _key(row: ExchangeRecord) -> str | None:
+    # Access control refuses any request: `acl-signature` reports it.
     return None if reason_of(row.remark) is not None else whole(row)
 
 

@@ -56,6 +56,7 @@ class _Fold(Refusals):
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         self._wanted = self._wanted or row.request_code != _SETTINGS
+        # A settings request without a response is no refusal: it only proves a waiting consumer.
         if row.request_name != TELEMETRY:
             super().add_exchange(row)
 

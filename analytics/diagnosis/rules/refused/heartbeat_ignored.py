@@ -63,6 +63,7 @@ class _Fold(Fold):
     def _add_pulls(self, rows: Sequence[ExchangeRecord]) -> None:
         row = rows[0]
         place = row.client_address, row.server_address
+        # All rows of a flow have one code, so one row shows it for all.
         if row.response_code in _SERVED:
             keep(self._served, place, MAX_CLIENTS)
         elif place in self._refused or len(self._refused) < MAX_CLIENTS:

@@ -69,6 +69,7 @@ class _Fold(Fold):
 
     def _add_beats(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:
+            # A list that reached the limit may lack subscriptions that the heartbeat had.
             if row.response_time is None or len(row.facts) >= MAX_FACTS or not self._has_room():
                 continue
             subscribed = {subscription.group for subscription in subscriptions_in(row.facts)}

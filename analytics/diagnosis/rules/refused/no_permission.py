@@ -128,6 +128,7 @@ class _Fold(Fold):
                 yield case
         for (broker, perm), tally in sorted(self.closed.items()):
             missing = [bit for bit in (WRITE, READ) if not perm & bit]
+            # The refusals of this broker already say so, with the route as evidence.
             if all((broker, bit) in reported for bit in missing):
                 continue
             yield self._routed(broker, perm, tally, context)
@@ -137,6 +138,7 @@ class _Fold(Fold):
         what = f"topic {next(iter(topics))}" if len(topics) == 1 else f"{len(topics):,} topics"
         closed, effect = _EFFECTS[perm & (READ | WRITE)]
         alone = [self._only_broker(topic, broker, context) for topic in topics]
+        # Producers keep only writable queues: without any, they report that there is no route.
         if all(alone) and perm & (READ | WRITE) == READ:
             effect = 'producers get "No route info of this topic"; consumers are not affected'
         case = tally.case(
@@ -181,6 +183,7 @@ class _Fold(Fold):
     def _take_route(self, row: ExchangeRecord) -> None:
         topic = row.topic or ""
         for routed in answered_route(row).brokers:
+            # Without queues, a broker has none of the messages, whatever its permission.
             if routed.perm is None or not _has_queues(routed):
                 continue
             place = routed.name, topic
@@ -232,6 +235,7 @@ def _refused_call(row: ExchangeRecord) -> str | None:
 
 
 def _route(row: ExchangeRecord) -> str | None:
+    # An incomplete route may lack the brokers that are open.
     return None if is_own_topic(row.topic) or row.missing_bytes else whole(row)
 
 

@@ -62,6 +62,7 @@ def too_long(row: ExchangeRecord) -> str | None:
     remark = row.remark or ""
     if "topic length" in remark or "topic max length" in remark:
         return _TOPIC
+    # Before the body: the remark names the body's limit for both.
     if (number_in(row.facts, PROPERTIES) or 0) > LONGEST_PROPERTIES:
         return _PROPERTIES
     limit = limit_in(remark)

@@ -97,6 +97,7 @@ def key_of_other(row: ExchangeRecord) -> str | None:
         and (takes.requests is None or row.request_code in takes.requests)
     ):
         return None
+    # Remarks have times, ids, and sizes: without numbers, those of one reason are alike.
     remark = _NUMBER.sub("N", (row.remark or "")[:MAX_REMARK])
     return joined_key(str(row.response_code), remark)
 

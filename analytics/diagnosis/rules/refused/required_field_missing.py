@@ -66,6 +66,7 @@ def missing_fields(row: ExchangeRecord) -> list[str]:
     if (match := _NULL_FIELD.search(remark)) is not None:
         return [match[1]]
     code = row.request_code
+    # The exception names no field, so the request has to lack one.
     if code is None or not any(text in remark for text in _FAILED):
         return []
     needed = [("topic", row.topic)] if code in SENDS | FETCHES | _OF_QUEUE else []

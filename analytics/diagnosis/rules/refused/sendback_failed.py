@@ -29,6 +29,7 @@ class _Fold(Refusals):
     per_broker = True
 
     def take(self, row: ExchangeRecord) -> None:
+        # The remark ends with the offset of the message: without it, equal reasons are one.
         self.note_name(_WHY, _NUMBERS.sub("", first_line(row.remark or "no reason given")))
 
     def title(self, context: Context) -> str:

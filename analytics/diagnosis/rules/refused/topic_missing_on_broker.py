@@ -67,6 +67,7 @@ class _Fold(Refusals):
 
 
 def _key(row: ExchangeRecord) -> str | None:
+    # System topics are created when they are first needed.
     return None if is_own_topic(row.topic) else row.topic
 
 

@@ -45,6 +45,7 @@ class _Fold(Refusals):
         operation = operation_of(code)
         if operation is not None and operation.since:
             self.note_name(_SINCE, f"{row.request_name} {operation.since}")
+        # `who` is `client->server`.
         self.note_name(_ROLE, operation.who.partition("->")[2] if operation is not None else None)
 
     def title(self, context: Context) -> str:

@@ -87,6 +87,7 @@ class _Named:
                 if other.first.time > registered.last.time:
                     break  # the following ones begin even later
                 if (
+                    # Equal: one broker on two connections, as after a reconnect.
                     registered.address != other.address
                     and (route := self._route(registered, other)) is not None
                 ):
@@ -105,6 +106,7 @@ class _Named:
         proofs: list[Evidence] = []
         for addresses, times in self.routes.items():
             meanwhile = [time for time in times if since <= time <= until]
+            # With different ids, as master and slave, a route has both.
             if meanwhile and len(both & addresses) == 1:
                 row = times[min(meanwhile)]
                 proofs.append(shown(row, f"route of {row.topic}: it is at {listed(addresses)}"))
@@ -150,6 +152,7 @@ class _Fold(Fold):
             if named is None:
                 continue
             if addresses not in named.routes and len(named.routes) >= MAX_ROUTES:
+                # The smallest stay, so the order of rows does not matter.
                 most = max(named.routes, key=sorted)
                 if sorted(addresses) > sorted(most):
                     continue

@@ -107,8 +107,11 @@ class _Fold(Fold):
                     for name in (one, other)
                 )
                 pairs = _all_the_time(mine, theirs)
+                # Only two routes that both stayed as they were cannot be one change that is
+                # spreading.
                 certain = bool(pairs)
                 pairs = pairs or _side_by_side(mine, theirs)
+                # Two clusters in one capture may have topics of the same name.
                 if pairs and not self._of_two_clusters(one, other, context):
                     by_servers.setdefault((one, other), []).append(
                         _Difference(topic, pairs, certain)
@@ -117,12 +120,9 @@ class _Fold(Fold):
             yield _case(one, other, differences)
 
     def _of_two_clusters(self, one: str, other: str, context: Context) -> bool:
-        """Return whether two NameServers have live masters of the same names, but none in common.
-
-        A cluster has one master per name. One that moved to another address does not respond at its
-        former one.
-        """
+        """Return whether two NameServers have live masters of equal names, but none in common."""
         mine, theirs = (self.named.get(server, {}) for server in (one, other))
+        # A broker registers with all NameServers of its cluster.
         if mine.keys() & theirs.keys():
             return False
         live = [
@@ -133,6 +133,8 @@ class _Fold(Fold):
             }
             for named in (mine, theirs)
         ]
+        # A cluster has one master per name. One that moved to another address does not respond at
+        # its former one.
         return bool(live[0] & live[1])
 
 
@@ -212,10 +214,7 @@ def _all_the_time(
 def _side_by_side(
     mine: list[_Response], theirs: list[_Response]
 ) -> list[tuple[_Response, _Response]]:
-    """Return two simultaneous responses that differ, if neither side ever changed.
-
-    A topic that is missing at first and present later was created in between.
-    """
+    """Return two simultaneous responses that differ, if neither side ever changed."""
     if (
         len({response.said for response in mine}) != 1
         or len({response.said for response in theirs}) != 1
@@ -228,6 +227,7 @@ def _side_by_side(
         for response in mine
         for other in theirs
         if abs(response.time - other.time) <= TOGETHER
+        # A topic that is missing at first and present later was created in between.
         and (response.said or other.time < response.time)
         and (other.said or response.time < other.time)
     ][:1]

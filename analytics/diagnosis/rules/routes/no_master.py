@@ -127,6 +127,7 @@ class _Fold(Fold):
         time, route = row.response_time or 0, answered_route(row)
         place = route, row.server_address, is_own_topic(row.topic)
         same = self._same.get(place)
+        # An earlier route may be the first one of a master, which is its evidence.
         if same is not None and time > same.since:
             for times in same.times:
                 times.add(time)
@@ -154,12 +155,14 @@ class _Fold(Fold):
         addresses = {address for name, address in route.named if name == routed.name}
         as_master = addresses - route.slaves.keys()
         _keep(broker.slaves, addresses - as_master)
+        # Each of these routes is evidence: no shortcut for further equal ones.
         if MASTER_ID not in routed.ids:
             what = (
                 f"route of {row.topic}: {routed.name} with ids {', '.join(routed.ids)}, no master"
             )
             broker.without.at(end_of(row)).add(shown(row, what))
             return None
+        # A NameServer presents an acting slave as id 0, but without write permission.
         closed = not (routed.perm or 0) & WRITE and not is_own_topic(row.topic)
         masters = broker.closed if closed else broker.masters
         _note(masters, as_master, time)
@@ -192,6 +195,7 @@ class _Fold(Fold):
                     and refusal.last_time >= tally.first - HOUR
                 ]
                 for refusal in near:
+                    # Refusals in a time without a master are part of that problem.
                     refused.remove(refusal)
                 if near:
                     count = sum(refusal.count for refusal in near)
@@ -252,9 +256,11 @@ def _route(row: ExchangeRecord) -> str | None:
 def _change(name: str, broker: _Broker) -> Case | None:
     """Return the change of the master from one address to another, or None."""
     ordered = sorted((min(times), max(times), address) for address, times in broker.masters.items())
+    # Periods that overlap are two brokers of one name (`broker-name-twice`).
     if len(ordered) != 2 or ordered[0][1] >= ordered[1][0]:
         return None
     (_, last, old), (first, _, new) = ordered
+    # One NameServer lists both only if both are of one cluster.
     if broker.tellers.get(old, set()).isdisjoint(broker.tellers.get(new, ())):
         return None  # NameServers of two clusters, each with a broker of that name
     tally = Tally.of(broker.proofs[address] for address in (old, new))

@@ -184,6 +184,7 @@ class _Fold(Fold):
         for response in missing:
             by_default[self._default_of(response)].append(response)
         asked = [*by_default[False], *by_default[None]]
+        # A topic that had a route exists: its brokers are gone, which no template would help.
         before = topic.found is not None and bool(asked) and topic.found[0] < asked[0].time
         had = before and not topic.servers.isdisjoint(response.server_address for response in asked)
         if by_default[False] and not had:

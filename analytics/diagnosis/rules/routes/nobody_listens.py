@@ -135,6 +135,7 @@ class _Fold(Fold):
         for name, host in sorted(self._hosts.items()):
             worked = host.worked | work_now.get(name, {})
             for address, entry in sorted(host.failing.items()):
+                # It was there at times, or a route names it: other rules report that.
                 if address in worked or address in context.servers or address in brokers:
                     continue
                 if address in context.endpoints:
@@ -142,9 +143,13 @@ class _Fold(Fold):
                 beside = [
                     other
                     for other, until in sorted(worked.items())
+                    # A server there that works later: otherwise the whole host is gone, which is an
+                    # outage.
                     if other in context.servers and until > entry.failed.last
                 ]
                 of_rocketmq = address.rpartition(":")[2] in PORTS
+                # At another port, only a host that speaks RocketMQ with this server counts: others
+                # may look for any service there.
                 few = entry.is_refused(entry.hosts if of_rocketmq else host.speakers)
                 if (of_rocketmq or beside) and (entry.tells() or few):
                     yield _case(address, entry, beside, context)

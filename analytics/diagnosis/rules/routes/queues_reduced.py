@@ -82,6 +82,7 @@ class _Broker:
             return None
         has = max(self.last, key=lambda item: _place(self.last[item]))
         time = end_of(self.first[has])
+        # Only counts that were last seen before the current one: others are still returned.
         had = max((one for one, row in self.last.items() if end_of(row) <= time), default=has)
         return (had, has) if had > has > 0 else None
 

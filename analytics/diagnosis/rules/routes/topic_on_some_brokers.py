@@ -35,6 +35,7 @@ class _Fold(Fold):
 
     def cases(self, context: Context) -> Iterable[Case]:
         routed = self._routed
+        # Missing first, routed later: the topic was created in the capture.
         if not self._missing.count or routed is None or end_of(routed) < self._missing.first:
             return
         possible = {
@@ -44,6 +45,7 @@ class _Fold(Fold):
         }
         brokers = {broker.name for broker in context.brokers_of(self.key)}
         without = possible - brokers
+        # On none of the brokers of the template: the topic did not come from it.
         if not without or not brokers & possible:
             return
         tally = joined((self._missing,))

@@ -38,6 +38,7 @@ class _Fold(HalvesFold):
 def _rolled_back_elsewhere(half: ObservedHalf, context: Context) -> HalfEnd | None:
     """Return the rollback in response to a check at a client that did not send the message."""
     end = half.ends.get(ROLLBACK)
+    # A rollback that answers no check is the sender's own decision.
     if end is None or not end.by_check or half.stored is None or half.client is None:
         return None
     sender, other = context.clients.get(half.client), context.clients.get(end.client)

@@ -72,6 +72,7 @@ class _Delivery(NamedTuple):
             return self.timed
         stored, delivered = self.stored_ms * MS, self.evidence.time
         left = context.left.get(context.broker(self.address), set())
+        # It may be in its queue, but no client gets it until the broker is back.
         if not any(stored - _SHUT_DOWN <= time <= delivered for time in left):
             return self.timed
         more = (delivered - stored) // MS
@@ -117,6 +118,7 @@ class _Fold(Fold):
         ignored = [
             delivery
             for delivery in every
+            # Half, not all of it: the clocks of client and broker differ.
             if delivery[0].late is None and delivery[0].took < delivery[0].asked / 2
         ]
         late = [

@@ -59,6 +59,7 @@ class _Fold(HalvesFold):
             if half.stored is not None
             and (half.stored.capture, half.stored.conversation) not in self.holed
             and half.decision is None
+            # From then on, `check-back-loop` reports it.
             and half.checked < MANY_CHECKS
             and not _ended_before(half, context)
         ]
@@ -85,6 +86,7 @@ class _Fold(HalvesFold):
             gone = sum(half.key in left for half in several)
             if gone:
                 case.details.append(f"the producer's connection ended before it decided {gone}")
+            # Abandoned, but younger than the broker's first check, which may still be answered.
             if not any(half.key in old for half in several):
                 case.doubt("a producer that is still running may decide over another connection")
             elif all(half.key in unseen for half in several):
@@ -120,6 +122,7 @@ def _settle(case: Case, halves: list[ObservedHalf], context: Context) -> None:
     if not stored:
         return
     if len(stored) == len(halves):
+        # The broker's store knows of every decision that it took.
         case.confidence, case.reason, case.settled = Confidence.CERTAIN, None, True
     case.details += [
         f"store: {key}: {half_words(half)}" for key, half in list(stored.items())[:MOST_NAMED]
@@ -132,6 +135,7 @@ def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) 
         if message.stored is not None:
             tally.add(message.stored)
     until = context.last_time or tally.last
+    # It is undecided until the end of the capture, not only when it was sent.
     tally.last = until
     count = len(halves)
     neither = "is neither" if count == 1 else "are neither"

@@ -160,6 +160,7 @@ class Halves:
 
 def _take_send(half: ObservedHalf, row: ExchangeRecord) -> None:
     evidence = shown(row, f"half message {half.key} stored by {row.server_address}")
+    # The client's own send is the earliest: a proxy sends it on.
     if half.stored is None or time_of(row) < half.sent:
         half.sent, half.client = time_of(row), row.client_address
     if half.stored is None or place_of(evidence) < place_of(half.stored):
@@ -184,6 +185,7 @@ def _take_check(half: ObservedHalf, row: ExchangeRecord) -> None:
 
 
 def _take_end(half: ObservedHalf, row: ExchangeRecord) -> None:
+    # None: it was sent oneway, as Java clients do.
     if row.response_code not in _DONE:
         return
     if half.group is None:

@@ -79,6 +79,7 @@ class _Fold(Fold):
         self.acknowledged = False
 
     def add_exchange(self, row: ExchangeRecord) -> None:
+        # Of gRPC, only acknowledgements that a proxy refused get here.
         if row.request_name in CALLS:
             self._add_call(row)
             return
@@ -90,6 +91,7 @@ class _Fold(Fold):
                     self.topics.add(row.topic or "")
                     self.brokers.add(row.server_address)
             return
+        # Any acknowledgement, also one that the broker refused: the group does send them.
         self.acknowledged = True
         late = _late(row)
         if late is None:
@@ -122,6 +124,8 @@ class _Fold(Fold):
             self.refused.add(key)
 
     def cases(self, context: Context) -> Iterable[Case]:
+        # The invisible time runs on the broker's clock, the acknowledgement is seen on the
+        # capture's.
         every = [ack for ack in self.acks.values() if ack.late_ns > CLOCKS_NS and ack.taken]
         for late in spells(every, _Ack.span, self.lasts):
             yield self._case(late, context)
@@ -131,6 +135,7 @@ class _Fold(Fold):
             popped.count >= MANY_POPPED
             and long
             and not self.acknowledged
+            # They name no group, so they may be of this one.
             and not context.batch_acks
         ):
             yield self._unacknowledged(context)

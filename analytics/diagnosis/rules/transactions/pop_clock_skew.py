@@ -57,6 +57,8 @@ class _Fold(Fold):
 
     def cases(self, context: Context) -> Iterable[Case]:
         refused = self.refused.count
+        # A client whose clock is behind gets most of its pops refused; a single slow one may also
+        # be late.
         if refused < FEWEST or refused <= self.others:
             return
         client = context.client(min(self.endpoints))
@@ -64,6 +66,8 @@ class _Fold(Fold):
         its = "its clock is behind the broker's"
         if self.behind is not None:
             its = f"its clock is {duration(self.behind * MS)} behind that of the capture"
+            # The broker refuses a pop that is older than pollTime. The capture's clock does not
+            # show that.
             if self.behind <= self.patience:
                 its = "they came late, or the clock of the broker is ahead"
         case = self.refused.case(

@@ -57,6 +57,7 @@ class _Fold(Fold):
                 times[name] = time_of(row) if before is None else min(before, time_of(row))
             return
         ttl = number_in(row.facts, TTL_MS)
+        # No consumer gets a request that is not stored.
         if ttl is None or row.response_code != ResponseCode.SUCCESS:
             return
         request = _Request(
@@ -76,6 +77,7 @@ class _Fold(Fold):
         for name, request in self._requests.items():
             deadline = request.evidence.time + request.ttl
             replied = self._pushed.get(name, self._replied.get(name))
+            # Until then, the reply may still come.
             if replied is None and deadline <= (context.last_time or 0):
                 by_topic.setdefault(request.topic, []).append((request, None))
             elif replied is not None and replied > deadline:

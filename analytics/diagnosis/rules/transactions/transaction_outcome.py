@@ -84,6 +84,7 @@ def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) 
         subject_of(halves, context, with_message=False),
     )
     listed_halves = sorted(halves, key=lambda half: (half.decision is not None, not half.checked))
+    # Undecided and checked ones first: they are what the reader looks for.
     case.details = [_described(half, context) for half in listed_halves[:MOST_LISTED]]
     if len(halves) > MOST_LISTED:
         case.details.append(f"and {len(halves) - MOST_LISTED} more")

@@ -75,6 +75,7 @@ class _Fold(Fold):
 
 
 def _topic(row: ExchangeRecord) -> str | None:
+    # A lost trace loses no message of the application.
     return None if is_traced(row) else row.topic
 
 

@@ -60,6 +60,7 @@ class _Fold(Fold):
         if not count or not self.others or sends < FEWEST:
             return
         of_sends, of_bytes = count / sends, self.bytes / size if size else 0.0
+        # Either one: many small traces cost requests, few large ones cost disk space.
         if max(of_sends, of_bytes) <= SHARE:
             return
         topic = only(self.topics)

@@ -83,6 +83,7 @@ class _Fold(Fold):
                 time = row.request_time
                 if time is None:
                     time = time_of(row)
+                # The earliest row is the evidence, whatever the order of rows.
                 if time <= sends.time and row is not sends.first:
                     sends.take_earlier(row, time)
                 sends.count += 1
@@ -119,6 +120,7 @@ class _Fold(Fold):
         tally = Tally()
         for (address, queue), first in sorted(self.queues.items()):
             if host_of(address) == host:
+                # A queue number beyond the limit has no place among the counts.
                 sent = counts[queue] if queue < len(counts) else 0
                 tally.add(asked(first.first, f"first of {sent} messages to queue {queue}"))
         tally.count, tally.last = total, max(tally.last, self.last)
@@ -143,6 +145,7 @@ def _counts(queues: dict[int, int], routed: RoutedBroker | None) -> tuple[list[i
     """Return the messages per queue, and whether a route has the number of queues."""
     seen = max(queues) + 1
     number = routed.write_queues if routed is not None else 0
+    # More queues than in the route: it is of another time, so their number is unknown.
     known = number >= seen
     length = min(number if known else seen, MAX_QUEUES)
     return [queues.get(queue, 0) for queue in range(length)], known
@@ -155,6 +158,7 @@ def _is_uneven(counts: Sequence[int]) -> bool:
         return False
     mean = total / number
     statistic = sum((count - mean) ** 2 for count in counts) / mean
+    # Of many messages, also a tiny skew is significant: it must be large as well.
     return max(counts) >= TIMES_THE_MEAN * mean and statistic > _critical(number - 1)
 
 
