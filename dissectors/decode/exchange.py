@@ -291,6 +291,7 @@ def names_of(exchange: Exchange) -> tuple[str | None, str | None]:
         if code == 0:
             return first, SUCCESS
         request_code = request.head.code if request is not None else None
+        # 209 to 211 depend on the request, and 2010 to 2012 changed meaning in 5.1.1.
         second = response_name(code, request_code, int(response.head.version))
     return first, second
 
