@@ -207,7 +207,6 @@ class FrameDecoder:
         # Candidates that wait for the missing bytes will never be complete.
         self._settle(out)
         if self._body_left > 0:
-            # The end of the body is unknown too, so that the boundary is lost.
             if length == 0:
                 length = self._body_left + 1  # perhaps the next frame is missing, too
             lost: i64 = min(self._body_left, length)

@@ -158,6 +158,7 @@ def _decode_tail(
     if size_at > stop + missing:
         return _Tail(body, "", None, stop, f"topic length {topic_length} does not fit the record")
     if size_at + 2 > stop:
+        # A truncated name would be that of another topic.
         known = data[topic_at + width : size_at] if size_at <= stop else b""
         topic = known.decode("utf-8", "replace")
         return _Tail(body, topic, None, stop, "the record ends before its properties")
