@@ -207,6 +207,7 @@ class _CallEnd:
             self._put(start, head + payload, packet)
             if kind == RST_STREAM:
                 self._streams.close(frame.stream, packet)
+        # Its payload is opaque: the sender may put anything into it.
         elif kind == PING:
             self._put(start, head + bytes(len(payload)), packet)
         elif kind == GOAWAY:
