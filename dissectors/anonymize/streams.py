@@ -234,7 +234,7 @@ class _CallEnd:
         try:
             block = self._streams.block(b"".join(payloads), event)
         except Unreadable:
-            return
+            return  # nothing is emitted, so the block becomes zeros
         # What the block became shorter is padding of its first frame.
         short = sum(map(len, payloads)) - len(block)
         is_padded = bool(first.flags & PADDED) or short > 0

@@ -183,6 +183,7 @@ class ExchangeMatcher:
             self._give_up_oldest(out)
 
     def _response(self, pdu: Pdu, out: list[Exchange]) -> None:
+        # Each end counts its own opaques: requests in both directions may carry the same one.
         unpaired = self._unpaired_of(pdu.direction.peer)
         opaque = pdu.opaque
         request = unpaired.requests.get(opaque)

@@ -349,6 +349,7 @@ class MessageTable:
         view = request.view
         flag, offset = view.text(view.sys_flag), view.text(view.commit_offset)
         flags = natural_of(flag) if flag is not None else None
+        # The bit decides: clients clear it in pulls from a slave, but the field may still be there.
         if offset is None or flags is None or not flags & _COMMITS_OFFSET:
             return None
         row = seen.row
