@@ -131,6 +131,7 @@ def number_at(header: bytes, at: i64) -> tuple[i64, i64]:
         if at - begin > _MOST_DIGITS:
             return 0, -1
         digit = header[at]
+    # JSON has no leading zeros: what Java accepts beyond it is decoded in full.
     if at == begin or (header[begin] == ZERO and at - begin > 1):
         return 0, -1
     if negative:

@@ -51,8 +51,10 @@ def duration_text(us: int) -> str:
         return "-" + duration_text(-us)
     if us < 1000:
         return f"{us} µs"
+    # With three digits, anything above would be 1000 ms.
     if us < 999_500:
         return three_digits(us / 1000) + " ms"
+    # Anything above would be rounded to 120 s, which is 2 min.
     if us < 119_500_000:
         return three_digits(us / 1_000_000) + " s"
     seconds = round(us / 1_000_000)

@@ -144,6 +144,7 @@ def _changed(names: Pseudonyms, column: str, value: object) -> object:
         return sorted(changed, key=str) if column == "brokers" else changed
     if column == _CRC and isinstance(value, int):
         return names.checksum(value)
+    # No column has objects: what is not understood is not passed on.
     return value if value is None or isinstance(value, (int, float, bool)) else None
 
 

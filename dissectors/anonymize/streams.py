@@ -207,6 +207,7 @@ class _CallEnd:
             self._put(start, head + payload, packet)
             if kind == RST_STREAM:
                 self._streams.close(frame.stream, packet)
+        # Its payload is opaque: the sender may put anything into it.
         elif kind == PING:
             self._put(start, head + bytes(len(payload)), packet)
         elif kind == GOAWAY:
@@ -233,7 +234,7 @@ class _CallEnd:
         try:
             block = self._streams.block(b"".join(payloads), event)
         except Unreadable:
-            return
+            return  # nothing is emitted, so the block becomes zeros
         # What the block became shorter is padding of its first frame.
         short = sum(map(len, payloads)) - len(block)
         is_padded = bool(first.flags & PADDED) or short > 0

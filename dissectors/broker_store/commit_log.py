@@ -143,6 +143,7 @@ class _Reader:
                 count = _PART
             decoded = decode_messages(self._bytes(at, count))
             (message,) = decoded.messages
+            # A record elsewhere than at its own offset is a payload that looks like one.
             if message.physical_offset == self._base + at:
                 if decoded.problems:  # its size may be damaged
                     step = self._next_record(at + 1) - at

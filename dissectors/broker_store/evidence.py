@@ -220,6 +220,7 @@ class StoreEvidence:
         if key is None or key not in wanted:
             return
         half = self.halves.setdefault(key, StoredHalfState())
+        # Checks store a half message again; what becomes of another copy does not undo a commit.
         if half.outcome != COMMITTED:
             half.outcome = end.outcome
             half.time = end.record.store_timestamp * MILLI

@@ -63,6 +63,7 @@ class StoreDecode(Decode):
             if message is not None:
                 broker = message.store_host
                 rows += self._rows_of(files[record.file], message)
+                # Place 0 is the record itself.
                 for place, end in enumerate(record.ends, 1):
                     rows += self._end_of(files[record.file], end, place)
             if len(rows) >= _BATCH:
@@ -91,6 +92,7 @@ class StoreDecode(Decode):
 
     def _offset_rows(self, broker: str) -> Iterator[list[MessageRecord]]:
         """Yield a row for each queue of each group: everything before its offset is consumed."""
+        # Group offsets have no time: with a time range, no row can be in it.
         if not self._is_in_time(None):
             return
         path = self.store.files[0]

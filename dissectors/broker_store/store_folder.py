@@ -113,6 +113,7 @@ def store_in(folder: str) -> StoreFolder:
     ]
     root = Path(folder)
     if folder_in(root, LOG_FOLDER) is None:
+        # absolute, because the path may be `.`, which has no name.
         if root.absolute().name != LOG_FOLDER:
             return store
         root = root.absolute().parent

@@ -421,11 +421,11 @@ class Conversation(Followed):
     def _measure(self, direction: Direction, segment: Segment) -> None:
         """Record whether earlier data from the other end has been received by now.
 
-        Each data segment acknowledges all that its sender has received. The operating system does
-        that, so a slow program makes no difference; see `handshake` for the round trip without a
-        backlog.
+        See `handshake` for the round trip without a backlog.
         """
         peer = direction.peer
+        # A data segment acknowledges all that its sender has received. The operating system does
+        # that, so a slow program makes no difference.
         if peer.mark_end >= 0 and segment.flags & ACK:
             behind: i64 = (peer.mark_end - segment.ack) & 0xFFFFFFFF
             if 0 < behind < 0x80000000:  # not yet received
@@ -436,6 +436,7 @@ class Conversation(Followed):
                     peer.late += 1
                     peer.late_most = max(peer.late_most, peer.mark_age)
                 peer.mark_end = -1
+        # One segment at a time: a list of those under way could grow without limit.
         if direction.mark_end < 0:
             size: i64 = segment.end - segment.start + segment.missing
             direction.mark_end = (segment.seq + size) & 0xFFFFFFFF

@@ -82,6 +82,7 @@ def _facts(conversation: Conversation) -> list[str]:
         facts = [*facts, facts_of.conversation_fact(facts_of.AFTER_FIN, after)]
     for direction in (conversation.first, conversation.second):
         length = conversation.decoder_of(direction).too_long
+        # After a hole, these bytes may be no length at all.
         if length and not direction.reassembler.gaps:
             facts = [*facts, facts_of.conversation_fact(facts_of.FRAME_LENGTH, length)]
     late = [
@@ -118,6 +119,7 @@ def _lost_at_end(direction: Direction) -> i64:
     lost: i64 = 0
     if direction.ended_at >= 0:
         lost = reassembler.lost_before(direction.ended_at)
+    # Its own FIN may be lost as well; that of the other end acknowledges all it has received.
     if lost == 0 and direction.acked_at_end >= 0:
         lost = reassembler.lost_before(direction.acked_at_end)
     return lost

@@ -261,6 +261,7 @@ class ConversationTable:
         """Return the sharding key: the number, or the hosts if TLS sessions may be resumed."""
         if not self._secrets.wanted:
             return number
+        # A resumed TLS session needs what an earlier connection of the same hosts has shown.
         place: i64 = 0
         for byte in hosts_of(key):  # the same in all processes, unlike `hash`
             place = place * 31 + byte & 0xFFFF
@@ -316,6 +317,7 @@ class ConversationTable:
     def _end_stalest(self, segment: Segment, out: list[ReleasedPdus]) -> None:
         """End an eighth of the conversations, those idle for the longest time."""
         stale = self._all_open()
+        # Many at once, so that sorting is rare.
         stale.sort(key=_last_ts_of)
         del stale[MAX_CONVERSATIONS // 8 :]
         detail = f"{len(stale)} of {MAX_CONVERSATIONS} are ended"

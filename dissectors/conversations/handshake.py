@@ -69,15 +69,13 @@ def note_ack(direction: Direction, segment: Segment) -> None:
 
 
 def round_trip_of(conversation: Conversation) -> i64:
-    """Return the ns from SYN to the ACK of the SYN/ACK, or -1 if unknown.
-
-    With a retransmitted SYN or SYN/ACK, the acknowledgement may be for either. Equal times measure
-    nothing: a recording of `rmqtool` has a synthesized handshake, or the clock is too coarse.
-    """
+    """Return the ns from SYN to the ACK of the SYN/ACK, or -1 if unknown."""
     client = conversation.client
     established: i64 = conversation.established_ts
     if client is None or established == 0:
         return -1
+    # The acknowledgement of a retransmitted SYN or SYN/ACK may be for either. Equal times measure
+    # nothing: a recording of `rmqtool` has a synthesized handshake, or the clock is too coarse.
     if client.syns != 1 or client.peer.syns != 1 or established <= client.syn_ts:
         return -1
     return established - client.syn_ts

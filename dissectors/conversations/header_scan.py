@@ -176,6 +176,7 @@ def _scan(view: HeaderView, table: bytes, header: bytes) -> bool:
         elif name == _REMARK:
             at = _scan_remark(view, header, at, size)
         elif name & SIX == _FLAG:
+            # `flag":` has six bytes: two of the eight that were read are of the number.
             view.flag, at = number_at(header, at - 2)
         else:
             return False

@@ -100,6 +100,7 @@ class Http2(ConversationState):
         """Append the requests that the end truncates."""
         client = self.conversation.client
         messages: list[CallMessage] = []
+        # Both directions share the calls, which are finished once.
         if direction is client:
             self._calls.finish(messages)
         for message in messages:

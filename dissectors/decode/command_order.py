@@ -51,6 +51,7 @@ class CommandOrder:
 
     def add(self, pdu: Pdu) -> None:
         """Add a command; the request of a response follows in `pair`."""
+        # `body` may be cut or empty: only what is in memory counts.
         self._bytes += pdu.frame_bytes - pdu.body_length + len(pdu.body)
         self._now = max(self._now, pdu.ts)
         if pdu.packet < self._last:
@@ -73,6 +74,7 @@ class CommandOrder:
         held = self._held
         if not held:
             return held
+        # Packets are nearly always in order: sort only after one that was not.
         if not self._sorted:
             held.sort(key=_packet_of)
             self._sorted = True
@@ -168,6 +170,7 @@ class CommandStages(Stages):
     def floor(self) -> int:
         """Return the packet before which no more commands come, or `NO_FLOOR` if nothing waits."""
         floor, first = self._floor(), self._line.first
+        # Held commands still come, even if no direction waits for a hole.
         return first if floor < 0 or 0 <= first < floor else floor
 
     def take_most_held(self) -> tuple[int, int]:
@@ -184,6 +187,7 @@ class CommandStages(Stages):
         self._take_responses()
 
     def _note_received(self, conversation: Conversation) -> None:
+        # Only conversations that wait can hold others back; usually none does.
         if conversation.earliest_held >= 0:
             self._late[conversation] = None
 

@@ -67,6 +67,7 @@ def operation_code_of(seen: CommandSeen) -> int:
         return seen.request.command.code
     if isinstance(command, CallCommand):
         return NO_REQUEST
+    # A response does not name its operation; only a few show it in their ext fields or body.
     code = request_code_of_response(command.code, command.ext_fields, pdu.body, pdu.missing)
     return NO_REQUEST if code is None else int(code)
 
@@ -206,6 +207,7 @@ def shown_messages(
     noon = _may_count_from_noon(seen.pdu.command)
     for message in body.messages:
         wanted = min(limit, left)
+        # Only decompression makes more bytes than were captured.
         if budget is not None and message.compression is not None and budget.room < wanted:
             budget.end(f"packet {packet_number(seen.pdu.packet)}, offset {seen.pdu.offset}")
         value = shown_message(message, wanted, budget, sound)
@@ -223,8 +225,10 @@ def findings_of(seen: CommandSeen, header: TypedHeader, body: Body) -> list[Find
     findings = list(pdu.findings) if pdu.findings else []
     for problem in header.problems:
         findings.append(_finding(pdu, FindingKind.BAD_FIELD, problem))
+    # A body that the capture does not have in full cannot be parsed: not the sender's fault.
     if body.problem is not None and not pdu.missing:
         response = pdu.command.is_response
+        # A body of unknown form is not malformed, only unknown.
         known = body_form(operation_code_of(seen), response) is not None
         is_reported = any(info.kind is FindingKind.BAD_BODY for info in findings)
         if known and not is_reported:

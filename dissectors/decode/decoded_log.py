@@ -198,6 +198,7 @@ def file_in(folder: Path, name: str) -> Path:
     *_, last = parts = PurePosixPath(name).parts
     for part in parts:
         path /= part
+        # A link could lead out of the log, and opening a pipe could block forever.
         mode = path.lstat().st_mode
         if not (stat.S_ISREG(mode) if part is last else stat.S_ISDIR(mode)):
             raise DecodedLogError(f"{path} is not a regular file inside the decoded log")
@@ -247,6 +248,7 @@ def parts_there(folder: Path, parts: Sequence[PartEntry]) -> list[PartEntry]:
     present = []
     for part in parts:
         place = part.file.rpartition("/")[0]
+        # Users may delete old day or hour folders; readers report any other missing part.
         if "/date=" in place:
             if place not in known:
                 known[place] = (folder / place).is_dir()

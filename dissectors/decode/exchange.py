@@ -183,6 +183,7 @@ class ExchangeMatcher:
             self._give_up_oldest(out)
 
     def _response(self, pdu: Pdu, out: list[Exchange]) -> None:
+        # Each end counts its own opaques: requests in both directions may carry the same one.
         unpaired = self._unpaired_of(pdu.direction.peer)
         opaque = pdu.opaque
         request = unpaired.requests.get(opaque)
@@ -291,6 +292,7 @@ def names_of(exchange: Exchange) -> tuple[str | None, str | None]:
         if code == 0:
             return first, SUCCESS
         request_code = request.head.code if request is not None else None
+        # 209 to 211 depend on the request, and 2010 to 2012 changed meaning in 5.1.1.
         second = response_name(code, request_code, int(response.head.version))
     return first, second
 

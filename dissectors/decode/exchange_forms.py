@@ -199,6 +199,7 @@ def log_of(
                 is_full = is_full or messages.is_full or messages.waiting >= _MOST_MESSAGES
             if not is_full:
                 continue
+        # Also reached once after the last chunk, for what is still buffered.
         rows = parts_by_chunk(batches_of(columns.sink.take(), schema), counts)
         parts: list[Columns] = []
         if messages is not None:

@@ -380,6 +380,7 @@ class ExchangeWriter:
         else:
             sink.null("rtt_us")
         end: str | None = None
+        # A oneway request expects no response: the end of the connection explains nothing.
         if response is None and request is not None and request.flag & 2 == 0:
             end = conversation_end(request.direction.conversation)
         findings = _findings(request, response)
@@ -398,6 +399,7 @@ class ExchangeWriter:
         request_view = self._request_view
         if request is not None and request_view is not None and request_view.kind == SENT:
             data, place = request_view.data, request_view.unique_key
+            # A unique key has the time since the start of a month; the request shows which month.
             month_offset: i64 = month_offset_at(data, place >> 32, place & PLACE_END)
             if month_offset >= 0:
                 time: i64 = latest_before(month_offset, request.ts // 1000)
@@ -435,9 +437,11 @@ class ExchangeWriter:
         direction = pdu.direction
         if exchange.request is None:
             direction = direction.peer
+        # A later connection may reuse both ports, so its number is compared too.
         start = self._starts.get(direction.key)
         # Names of captures are from one list, so that identity decides, and is faster.
         if start is None or start.conversation != pdu.conversation or start.capture is not capture:
+            # Port scans and short connections would fill the memory.
             if len(self._starts) >= _MOST_STARTS:
                 self._starts.clear()
             values = [capture, int(pdu.conversation), direction.src, direction.peer.src]
@@ -479,6 +483,7 @@ def records_of(
 def record_of(exchange: Exchange, capture: str) -> ExchangeRecord:
     """Return the row of an exchange; `capture` is the name of the capture that completed it."""
     index = int(settled_by(exchange) >> CAPTURE_SHIFT)
+    # Packet ids contain the index of their capture, and any index may come.
     (record,) = records_of([exchange], [capture] * (index + 1), [])
     return record
 

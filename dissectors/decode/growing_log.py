@@ -65,6 +65,7 @@ class GrowingLog:
             raise DecodedLogError(f"another run is adding to {folder}; wait until it ends")
         self._lock = lock
         try:
+            # Only under the lock: another run may have replaced the manifest just before.
             self._former = self._taken_over(form, messages, inputs)
             for path in _left_behind(folder, self._former):
                 remove(path)
@@ -83,12 +84,14 @@ class GrowingLog:
     def number(self, table: str) -> int:
         """Return the number of the run's first part of a table."""
         parts = getattr(self._former, PARTS[table]) if self._former is not None else ()
+        # Not the number of parts: folders of old days may be gone.
         return max((_number_of(part) for part in parts), default=-1) + 1
 
     def finish(self, run: Manifest) -> None:
         """Append the written files, described by `run`; raise DecodedLogError if called twice."""
         run.partition = str(self._partition)
         if self._former is not None:
+            # Only now are the times known that show a renamed or extended capture.
             for capture in run.captures:
                 if capture.packets and (twice := _same_in(self._former, capture)) is not None:
                     raise DecodedLogError(_already_there(capture.name, twice.name, self._folder))
@@ -125,6 +128,7 @@ class GrowingLog:
         if self._is_new and not (self._folder / MANIFEST).exists():
             (self._folder / LOCK).unlink(missing_ok=True)
             self._folder.rmdir()
+        # The lock is released last: the next run removes temporary folders as leftovers.
         os.close(self._lock)
 
     def _taken_over(self, form: str, messages: bool, inputs: Sequence[str]) -> Manifest | None:
@@ -148,6 +152,7 @@ class GrowingLog:
             has, then = ("no", "use") if messages else ("a", "omit")
             raise LogRefused(f"{folder} has {has} table of messages; {then} --no-message-rows")
         for name in inputs:
+            # A cheap check that refuses most repeated files before they are decoded.
             if (twice := _same_file_in(former, name)) is not None:
                 raise DecodedLogError(_already_there(name, twice.name, folder))
         for member in PARTS.values():
@@ -218,6 +223,7 @@ def _left_behind(folder: Path, former: Manifest | None) -> Iterator[Path]:
         for place, _, files in os.walk(folder / name):
             within = Path(place).relative_to(folder).as_posix()
             for file in files:
+                # Other people's files in these folders stay.
                 if _PART.fullmatch(file) and f"{within}/{file}" not in known:
                     yield Path(place) / file
 
@@ -248,6 +254,7 @@ def _same_file_in(former: Manifest, name: str) -> CaptureEntry | None:
 def _same_in(former: Manifest, capture: CaptureEntry) -> CaptureEntry | None:
     """Return the capture of a log that a new one repeats or extends."""
     for known in former.captures:
+        # A capture that has grown keeps its name and first packet; a copy keeps all but the name.
         same_name = os.path.basename(known.name) == os.path.basename(capture.name)
         same_size = (known.packets, known.last_time) == (
             capture.packets,

@@ -158,6 +158,7 @@ class LogParts:
             if isinstance(head, Columns):
                 part.note(span_of_columns(head.data, self._times))
             else:
+                # The lines would have to be parsed for their times.
                 part.note((None, None))
             part.file.write_encoded(head)
 

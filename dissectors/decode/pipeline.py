@@ -381,6 +381,7 @@ class Decode:
             self.read_before += source.bytes_read
             self._source = None
             source.close()
+            # The segment reader counts over all captures.
             stats.skipped = increase(skipped_before, stages.segments.skipped)
             self._count(stages)
 
@@ -399,11 +400,13 @@ class Decode:
         idle = 0
         for chunk in self._until_stopped(source):
             idle = 0 if chunk else idle + 1
+            # Equal, not more: once per pause.
             if idle == IDLE_LOOKS:
                 stages.release_holes()
             if reader is None:
                 stats.compression = source.compression
                 head += chunk
+                # A pipe or a followed file may deliver less than a file header at first.
                 if len(head) < PCAP_HEADER:
                     yield
                     continue
@@ -439,6 +442,7 @@ class Decode:
         if packets:
             clock.note(packets[-1].ts)
         elif idle:
+            # An idle pipe may carry an old capture slowly: only recent packets show a running one.
             self._goes_on = self._goes_on or clock.is_recent()
             if self._goes_on:
                 clock.note_idle()

@@ -229,6 +229,7 @@ class Stages:
             self._count_and_name(pdu)
         except Exception as error:  # last line of defence: a bad body must not end the run
             self.findings.append(pdu.say(FindingKind.BAD_BODY, undecoded(error)))
+        # Before pairing, since thousands of requests may wait with their bodies.
         if not self._keep_all and not (self._keep_messages and _may_carry_messages(pdu)):
             pdu.body = b""
 
@@ -237,6 +238,7 @@ class Stages:
         code = pdu.head.code
         if pdu.flag & 1:
             count: i64 = 0
+            # The response is not paired yet, so only its bytes tell messages from a route.
             if code == _WANTED:
                 count = count_messages(pdu.body, pdu.missing)
                 if count == 0:

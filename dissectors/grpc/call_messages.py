@@ -76,6 +76,7 @@ def telemetry_message(
         command.ext_fields = shown_metadata(side.headers or [])
     else:
         command.columns.facts = command.columns.facts + client_facts(side.headers or [])
+    # A proxy returns settings of its own for those of the client.
     if responds or (not from_client and "settings" in tree):
         command.flag = 1
         settles = False

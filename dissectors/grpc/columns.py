@@ -60,6 +60,7 @@ def _common(tree: Tree) -> CallColumns:
     return CallColumns(
         topic=topic,
         group=resource_at(tree, "group"),
+        # proto3 writes no zeros: a queue of a broker without an id is queue 0.
         queue_id=(number_at(queue, "id") or 0) if queue and "broker" in queue else None,
         broker_name=text_at(queue, "broker", "name"),
         unique_key=text_at(tree, "message_id"),
@@ -102,6 +103,7 @@ def _of_send_result(tree: Tree) -> CallColumns:
     stored = text_at(first, "status", "code") == "OK"
     return CallColumns(
         unique_key=text_at(first, "message_id"),
+        # A failed entry has no offset, which would read as 0.
         queue_offset=(number_at(first, "offset") or 0) if stored else None,
         facts=present_facts((TRANSACTION_ID, text_at(first, "transaction_id"))),
     )

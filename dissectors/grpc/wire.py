@@ -31,6 +31,7 @@ def fields_of(data: bytes) -> Iterator[tuple[int, int, Value, int]]:
     while at < end:
         key, at = _varint(data, at)
         number, kind = key >> 3, key & 7
+        # Protocol Buffers allow no larger number: these bytes are something else.
         if not 0 < number < 1 << 29:
             raise Unreadable(f"field number {number}")
         if kind == VARINT:
@@ -74,6 +75,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << shift
         at += 1
         if byte < 0x80:
+            # Ten bytes hold 70 bits; like other readers, drop the excess.
             return value & _64_BITS, at
         shift += 7
     raise Unreadable("a number that does not end")

@@ -172,6 +172,7 @@ class FrameCutter:
 
     def _is_past_preface(self) -> bool:
         """Remove the client preface; return False while it is incomplete."""
+        # Only a client begins with the preface; a server begins with a frame.
         held = self._held
         if len(held) < len(PREFACE) and PREFACE.startswith(held):
             return False

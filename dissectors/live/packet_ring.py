@@ -85,6 +85,7 @@ class PacketRing:
         self._fileno = socket.fileno()
         self._socket = socket
         self._skip_outgoing = skip_outgoing
+        # First: the kernel refuses another version once there is a ring.
         socket.setsockopt(SOL_PACKET, PACKET_VERSION, TPACKET_V3)
         size = self._blocks * BLOCK_BYTES
         # struct tpacket_req3

@@ -148,6 +148,7 @@ def _facts_of_entry(request: Tree, entry: Tree, seen: SeenExchange) -> Facts:
     """Return the facts of the message in an acknowledgement or a return."""
     receipt = _receipt_of(entry)
     topic, group = resource_at(request, "topic"), seen.row.group
+    # Only the receipt handle shows that a message is in a retry topic: calls name the original one.
     queue = receipt.retry_topic(group, topic) if receipt and group and topic else topic
     return Facts(
         queue,

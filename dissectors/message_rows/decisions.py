@@ -107,6 +107,7 @@ def rows_of_batch_ack(seen: SeenExchange) -> Iterator[MessageEvent]:
         if not isinstance(ack, dict):
             continue
         topic, group = _text(ack.get("t")), _text(ack.get("c"))
+        # `t` is the original topic; `r` tells whether the messages are in a retry topic, and which.
         if topic is not None and group is not None and ack.get("r") in TOPIC_KINDS:
             topic = retry_topic_of(str(ack["r"]), group, topic)
         first, queue = ack.get("so"), ack.get("q")

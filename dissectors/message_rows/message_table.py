@@ -291,6 +291,7 @@ class MessageTable:
     def _wrote_records(self, seen: SeenExchange, code: int) -> bool:
         """Write the stored records of a response; return False if they need the slow path."""
         response = seen.response
+        # Rows with bodies need decompression and plug-ins, which only decoded messages get.
         if response is None or response.head.code != 0 or not response.body or self._body_limit:
             return False
         if code in _DELIVERING:
@@ -321,6 +322,7 @@ class MessageTable:
             _remember(self._clients, row.conversation, row.client_id)
 
     def _note_fetcher(self, row: ExchangeRecord) -> None:
+        # Only the number of entries is limited, so that their sizes must be, too.
         if row.topic is None or len(row.topic) + len(row.group or "") > _LONGEST:
             return
         key = (row.conversation, row.topic)
@@ -333,6 +335,7 @@ class MessageTable:
 
     def _with_fetcher(self, row: ExchangeRecord, response: Pdu) -> ExchangeRecord:
         """Return the row of a response without request, with its consumer group added."""
+        # A response does not name its group; fetches of this topic on the connection do.
         messages = decode_messages(response.body).messages
         if not messages:
             return row
@@ -346,6 +349,7 @@ class MessageTable:
         view = request.view
         flag, offset = view.text(view.sys_flag), view.text(view.commit_offset)
         flags = natural_of(flag) if flag is not None else None
+        # The bit decides: clients clear it in pulls from a slave, but the field may still be there.
         if offset is None or flags is None or not flags & _COMMITS_OFFSET:
             return None
         row = seen.row

@@ -204,6 +204,7 @@ class MessageWriter:
         sink.repeated(groups)
         sink.utf8("unique_key", data, record.unique, record.unique_stop)
         if record.host_stop - record.host_at == _HOST:
+            # 32 digits: IPv4 address, port, and commit log offset are 16 bytes.
             put_hex(self._id, data, record.host_at)
             put_hex(self._id, data, record.whole.at + OFFSET_AT)
             sink.plain("offset_msg_id", self._id.getvalue(), 4 * _HOST)
@@ -372,6 +373,7 @@ class MessageWriter:
 
     def _ends_of(self, direction: Direction, capture: str, client: str | None) -> _Ends:
         """Return the parts shared by the rows of sends in a direction."""
+        # Identity is enough: an equal text in another object only costs a new part.
         ends = self._ends.get(direction.key)
         if (
             ends is None

@@ -119,14 +119,12 @@ def commit_log_offset_of(offset_msg_id: str | None) -> int | None:
 
 
 def popped_topic_of(topic: str, receipt_text: str | None, group: str | None) -> str | None:
-    """Return the topic of a stored message's queue, or None if unknown.
-
-    A broker gives a POP retry its original topic; but its queue and offset are in a topic named
-    after the group.
-    """
+    """Return the topic of a stored message's queue, or None if unknown."""
     if receipt_text is not None:
         receipt = decode_pop_receipt(receipt_text)
         if receipt is not None:
+            # A broker gives a POP retry its original topic, but its queue and offset are in a topic
+            # named after the group.
             if group is not None:
                 return receipt.retry_topic(group, topic)
             if receipt.topic_kind != "0":

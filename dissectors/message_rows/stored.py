@@ -28,11 +28,7 @@ def rows_of_fetch(seen: SeenExchange) -> Iterator[MessageEvent]:
 
 
 def rows_of_lite_fetch(seen: SeenExchange) -> Iterator[MessageEvent]:
-    """Yield the rows of the messages that a pop of lite topics delivers.
-
-    Acknowledgements use the queue and offset of the lite topic, which are properties of the record;
-    the record's own queue and offset are those in the enclosing topic.
-    """
+    """Yield the rows of the messages that a pop of lite topics delivers."""
     response = seen.response
     if response is None or response.command.code != 0:
         return
@@ -45,6 +41,7 @@ def rows_of_lite_fetch(seen: SeenExchange) -> Iterator[MessageEvent]:
         queue = lite_queue_of(message.topic, lite) if lite else None
         if queue in queues and len(offsets) == len(queues):
             offset = number_of(offsets[queues.index(queue)])
+            # Acknowledgements use the queue and offset of the lite topic, not those of the record.
             facts = facts._replace(topic=queue, queue_id=0, queue_offset=offset)
         yield MessageEvent(DELIVERED, place, facts)
 

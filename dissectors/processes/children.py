@@ -242,6 +242,7 @@ def _set_signals() -> None:
 
 def _spawned(to_child: tuple[int, int], from_child: tuple[int, int], entry: Entry) -> Child:
     root = str(Path(__file__).resolve().parents[2])
+    # The child must run this code, also where it is not installed.
     path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     process = subprocess.Popen(
         # -P: do not import modules from the working directory

@@ -34,6 +34,7 @@ def decode_of(
     options = options or DecodeOptions()
     files = [source for source in sources if isinstance(source, str) and source != STDIN]
     alone = Decode(sources, options)
+    # Other processes get names of files: standard input and open sources need a single process.
     if jobs == 1 or options.follow or len(files) < len(sources) or alone.bytes_total is None:
         return alone
     if jobs is None:
@@ -82,6 +83,7 @@ def _shared(decode: Decode) -> SharedDecode | None:
 def cores() -> int:
     """Return how many cores are available to this process."""
     try:
+        # os.cpu_count() ignores taskset and cpusets; macOS lacks sched_getaffinity.
         return len(os.sched_getaffinity(0))
     except AttributeError:
         return os.cpu_count() or 1

@@ -269,6 +269,7 @@ def work(source: IO[bytes], out: ChildSender) -> None:
         if task.is_fed:
             from .feeding import FedSource
 
+            # The chunks of all captures follow the task in the same pipe.
             sources = [FedSource(name, source) for name in task.sources]
         decode = ShardDecode(sources, task.options)
         group = _Group(task, decode, out)
@@ -319,6 +320,7 @@ def _places_of(
     carried: Sequence[Carried], rows: Sequence[ExchangeRecord]
 ) -> list[tuple[int, list[MessageRecord]]]:
     """Return messages with the index of their exchange among the rows; drop those without a row."""
+    # By identity, not equality: `carried` has the same objects, and equal rows may exist.
     places = {id(row): place for place, row in enumerate(rows)} if carried else {}
     return [
         (places[id(exchange)], messages) for exchange, messages in carried if id(exchange) in places

@@ -25,6 +25,7 @@ MOST_REMEMBERED: Final = 16_384
 _MARK: Final = b'"brokerAddrs"'
 _BROKER: Final = re.compile(rb'\{([^{}]*)"brokerAddrs"[ \t\r\n]*:[ \t\r\n]*\{([^{}]*)\}([^{}]*)\}')
 _NAME: Final = re.compile(rb'"brokerName"[ \t\r\n]*:[ \t\r\n]*"([!#-\[\]-~]{1,127})"')
+# fastjson writes broker ids without quotes; clients since 4.9.4 are sent standard JSON.
 _ADDRESS: Final = re.compile(rb'"?\d{1,19}"?[ \t\r\n]*:[ \t\r\n]*"([0-9A-Za-z.:\[\]_-]{3,127})"')
 _TABLE: Final = re.compile(rb'("brokerAddrs"[ \t\r\n]*:[ \t\r\n]*\{)([^{}]*)(?=\})')
 _IN_TABLE: Final = re.compile(rb'(:[ \t\r\n]*")([0-9A-Za-z.:\[\]_-]{3,255})(?=")')

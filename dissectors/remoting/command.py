@@ -25,6 +25,7 @@ _WIRE_NAMES = {"ext_fields": "extFields", "serialize_type": "serializeTypeCurren
 Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 
 
+# An unknown member may be a known one in another spelling, which only `odd_header` reads.
 class RemotingCommand(msgspec.Struct, rename=_WIRE_NAMES, gc=False, forbid_unknown_fields=True):
     """A decoded header."""
 

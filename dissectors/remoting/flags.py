@@ -120,6 +120,7 @@ def describe_send_back_level(level: int) -> str | None:
     """Return the meaning of delayLevel in CONSUMER_SEND_MSG_BACK."""
     if level < 0:
         return "dead-letter queue"
+    # A broker replaces 0 by 3 + reconsumeTimes, 10 s at first.
     return delay_of(level) if level else "the broker decides by reconsumeTimes"
 
 

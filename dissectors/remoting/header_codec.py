@@ -87,6 +87,7 @@ def is_header(serialize_type: i64, header: bytes, tolerant: bool = False) -> boo
     ):
         return False
     command = decode_header(serialize_type, header)
+    # No release sets other bits of the flag, so that most other JSON is refused.
     return command is not None and 0 <= command.flag <= 3
 
 

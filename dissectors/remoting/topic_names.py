@@ -111,6 +111,7 @@ def original_topic_of(topic: str | None, properties: dict[str, str]) -> str | No
         return None
     if names_itself(topic):
         return topic
+    # First: a delayed retry has its retry topic, not the original one, as REAL_TOPIC.
     property_topic = properties.get("RETRY_TOPIC") or properties.get("DLQ_ORIGIN_TOPIC")
     if property_topic:
         return property_topic

@@ -226,6 +226,7 @@ class Reading:
         expected = self._seen.expected
         if expected >= 0 and header.offset != expected:
             detail = f"offset {header.offset}, expected {expected}"
+            # After a loss, a larger offset only tells how much is missing.
             if not self.certain and (not adrift or header.offset < expected):
                 self.bad(detail, packet, ts, -1)
                 if not adrift:

@@ -376,6 +376,8 @@ class SlaveStream:
             return self._unit
         if len(head) < 12:
             return 12
+        # In the old form this is the length of an address, in the new one the upper half of a
+        # broker id, which is 0.
         length = INT.unpack_from(head, 8)[0]
         return OLD_HANDSHAKE.size if length else HANDSHAKE.size
 

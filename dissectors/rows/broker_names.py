@@ -97,6 +97,7 @@ class BrokerNames:
         names = dict(self.names())
         for address, name in self.names().items():
             if (vip := _moved(address, -VIP_BELOW)) is not None:
+                # Another broker may listen there itself; its own name stays.
                 names.setdefault(vip, name)
         return names
 

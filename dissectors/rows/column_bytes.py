@@ -468,6 +468,7 @@ class ArrowSink(RowSink):
         self._bytes += stop - start
         if start == stop:
             column.add_null()
+        # Other bytes may not be UTF-8, which readers of Arrow and Parquet reject.
         elif _is_ascii(data, start, stop):
             column.add_range(data, start, stop)
         else:

@@ -176,6 +176,7 @@ def stalls_in(row: ConversationRecord) -> list[Stall]:
     for parts in _said_of_ends(row, STALL):
         if len(parts) not in _STALL_PARTS:
             continue
+        # In logs of older releases, the size is missing.
         first, last, repeats, size = map(natural_of, [*parts[1:], "0"][:4])
         if first is None or last is None or repeats is None or size is None:
             continue

@@ -275,6 +275,7 @@ def _joined(batches: Sequence[pyarrow.RecordBatch]) -> pyarrow.RecordBatch:
     if len(batches) == 1:
         return batches[0]
     table = pyarrow.Table.from_batches(batches).combine_chunks()
+    # A table without rows has no batch at all.
     return (table.to_batches() or batches)[0]
 
 

@@ -101,6 +101,7 @@ def hop_pairs(hops: Sequence[Hop]) -> Iterator[HopPair]:
     """
     if len(hops) < 2:
         return
+    # Of hops that begin together, the longest is the outer one, so it comes first.
     order = sorted(range(len(hops)), key=lambda n: (hops[n].begin, -hops[n].took, hops[n].server))
     client = hops[order[0]].host
     for place, inner in enumerate(order):
@@ -117,6 +118,7 @@ def _is_made_of(hop: Hop, outer: Hop, client: str) -> bool | None:
 
     `client` is the host that sent the message first.
     """
+    # A proxy forwards by remoting, so a gRPC call is never an inner hop.
     # The inner hop goes to another server while the outer one is open.
     if hop.server == outer.server or hop.call:
         return None

@@ -225,6 +225,7 @@ class JsonSink(RowSink):
     def utf8(self, name: str, data: bytes, start: i64, stop: i64) -> None:
         if start == stop:
             self.null(name)
+        # `stop_from` reads whole words, also at the end: a shorter text has none.
         elif len(data) >= _WORD and stop_from(data, start, stop) == stop:
             self.plain(name, data, start << 32 | stop)
         else:

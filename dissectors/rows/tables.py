@@ -167,12 +167,10 @@ def _csv_lines(rows: Iterable[Sequence[object]]) -> bytes:
 
 
 def safe_cell(text: str) -> str:
-    """Return `text` as a safe spreadsheet cell: printable, and never a formula.
-
-    In locales with a decimal comma, a spreadsheet splits cells at each `;`, even within quotes.
-    """
+    """Return `text` as a safe spreadsheet cell: printable, and never a formula."""
     if text.startswith(_FORMULA_STARTS):
         text = "'" + text  # spreadsheets show what follows as text
+    # In locales with a decimal comma, a spreadsheet splits cells at each `;`, even within quotes.
     if ";" in text:
         text = _FORMULA_LATER.sub(r"\1'", text)
     return text if text.isprintable() else printable(text)

@@ -83,6 +83,7 @@ class PcapReader(CaptureReader):
         self._big, unit, size = PCAP_MAGICS[head[:4]]
         self._unit: i64 = unit
         self._header: i64 = size
+        # The upper bits tell of a frame check sequence, or are reserved.
         self._linktype: i64 = read_u32(head, 20, self._big) & 0xFFFF
         self._offset = PCAP_HEADER
         self._looks_left: i64 = 0

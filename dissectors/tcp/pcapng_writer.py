@@ -144,6 +144,7 @@ class PcapngWriter:
 
 
 def _section(application: str) -> bytes:
+    # The packets are still to come, so the length of the section is not known yet.
     body = struct.pack("<IHHQ", BYTE_ORDER_MAGIC, 1, 0, _UNKNOWN_LENGTH)
     options = _option(_APPLICATION_OPTION, application.encode()) + _option(0, b"")
     return _block(SECTION_HEADER, body + options)
@@ -151,6 +152,7 @@ def _section(application: str) -> bytes:
 
 def _interface(linktype: int, snaplen: int, name: str, filter_text: str) -> bytes:
     options = _option(_NAME_OPTION, name.encode("utf-8", "replace")) if name else b""
+    # Without this option, readers take times for microseconds.
     options += _option(TIME_RESOLUTION, _NANOSECOND)
     if filter_text:  # the first byte marks a filter string, as opposed to BPF bytecode
         options += _option(_FILTER_OPTION, b"\0" + filter_text.encode("utf-8", "replace"))

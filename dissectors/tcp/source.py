@@ -245,6 +245,7 @@ def _pipe_of(stream: IO[bytes]) -> select.poll | None:
     """Return a poll object for a pipe, or None for other streams."""
     try:
         number = stream.fileno()
+        # A regular file is always readable to poll, even at its end.
         if not stat.S_ISFIFO(os.fstat(number).st_mode):
             return None
     except (OSError, ValueError):

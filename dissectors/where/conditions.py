@@ -110,6 +110,7 @@ class Compared:
                 get = _time_of_day(get, value)
             value = value.ns
         if operator == "==":
+            # No check for absent values is needed here: None equals no value.
             return lambda row: get(row) == value
         if operator == "!=":
             return lambda row: (seen := get(row)) is not None and seen != value
@@ -167,6 +168,7 @@ def fields_of(condition: Condition) -> Iterator[WhereField]:
 
 def whole_limit(operator: str, limit: int | Fraction) -> int:
     """Return an integer that gives the same result as `limit` in an ordered comparison."""
+    # Over integers, `x < 2.5` is `x < 3` and `x >= 2.5` is `x >= 3`; `x > 2.5` is `x > 2`.
     return limit.__ceil__() if operator in ("<", ">=") else limit.__floor__()
 
 

@@ -150,6 +150,7 @@ _SEVERITIES: Final = {
 }
 _SMALL: Final = range(-1, 64)
 """Values of which the meaning is asked one by one; the few larger ones are those of `_LARGE`."""
+# The revive queue of ordered consumption.
 _LARGE: Final = (999,)
 _NO_BIT: Final = 1 << 30
 """A bit that no flag has: describers of bits show it as it is."""

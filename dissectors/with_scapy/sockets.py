@@ -116,6 +116,7 @@ def _widen_filter(opened: ListeningSocket, filter_text: str, interface: str) -> 
     for index in range(program.bf_len):
         step = program.bf_insns[index]
         if step.code == _RETURN and step.k:
+            # A return of 0 rejects the packet and stays.
             step.k = SNAPLEN
     opened.ins.setsockopt(
         SOL_SOCKET, SO_ATTACH_FILTER, bytes(sock_fprog(program.bf_len, program.bf_insns))

@@ -42,6 +42,7 @@ def decode_raw_message(source: BodyInput) -> Body:
     message = _sent_message(source)
     problem = None
     if message.compression is not None:
+        # Only to find damage: the output is dropped, and has a budget of its own.
         problem = message.decompressed(budget=_checks_of(source)).problem
     return Body(source.form, None, (message,), problem)
 

@@ -110,6 +110,7 @@ def form_of(kind: str, count: int) -> tuple[str, ...] | None:
 
 
 def _read_field(name: str, text: str) -> object:
+    # Java appends a null reference as this word.
     if text == "null":
         return None
     if name in _BOOLEANS and text in ("true", "false"):

@@ -79,6 +79,7 @@ class TypedReader:
 
     def read(self, value: object, expected: JavaType, place: str) -> object:
         """Convert a value to JSON types; `place` names it in notes."""
+        # An unresolved reference may stand for a value of any type.
         if value is None or expected.kind is TypeKind.ANY or _is_reference(value):
             return to_json_value(value)
         types = _SCALAR_TYPES.get(expected.kind)
@@ -155,6 +156,7 @@ class TypedReader:
             member = members.get(name)
             if member is None:
                 java = spellings_of(expected.name).get(canonical_name(name))
+                # A member with Java's own spelling wins.
                 if java is not None and java not in value:
                     self._other_names[name] = None
                     member = members[java]

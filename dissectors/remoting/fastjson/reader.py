@@ -279,6 +279,7 @@ def unescape(text: str) -> str:
     if "\\" in text:
         text = _ESCAPE.sub(_unescaped, text)
     if _SURROGATE.search(text):
+        # Joins two escapes of one character; a lone surrogate could not be written as UTF-8.
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
 

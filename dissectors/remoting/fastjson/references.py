@@ -87,6 +87,7 @@ class ReferenceResolver:
             or self._expanded + measure[0] > self._most
             or depth + 1 + measure[1] > DEPTH_LIMIT
         ):
+            # As written out: an object with one text.
             return value, (2, 1)
         self._expanded += measure[0]
         return target, measure

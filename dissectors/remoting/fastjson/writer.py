@@ -44,6 +44,7 @@ def encode_json(value: object, *, ascii_only: bool = False) -> bytes:
 
 
 def _escape_units(match: re.Match[str]) -> str:
+    # Java escapes UTF-16 units: two for a character above U+FFFF.
     units = match[0].encode("utf-16-be", "surrogatepass").hex().upper()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
@@ -110,6 +111,7 @@ def double_text(value: float) -> str:
     """Format a number like Java's Double.toString, or null if it is not finite."""
     if not math.isfinite(value):
         return "null"
+    # Java writes an exponent outside this range, Python only from 1e16 on or below 1e-4.
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     sign, digits, _ = Decimal(repr(value)).normalize().as_tuple()

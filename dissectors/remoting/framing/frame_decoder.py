@@ -27,6 +27,7 @@ _FIRST: Final = re.compile(rb'\{"code":-?[0-9]+,')
 """start of a header as Java writes it, or nearly"""
 _BINARY_CODES: Final = tuple([code.to_bytes(2, "big") for code in WANTED_REQUESTS])
 _BINARY_SUCCESS: Final = WANTED_RESPONSE.to_bytes(2, "big")
+# fastjson ignores case, `_`, and `-` in member names, and accepts single quotes or none.
 _CODE: Final = rb"(?i)[\"']?_?c[_-]?o[_-]?d[_-]?e_?[\"']?\s*:\s*[\"']?(?:%b)(?:\.0*)?[\"']?\s*[,}]"
 _ANY_CODE: Final = re.compile(_CODE % b"|".join([b"%d" % code for code in WANTED_REQUESTS]))
 _SUCCESS: Final = re.compile(_CODE % b"%d" % WANTED_RESPONSE)
@@ -203,6 +204,7 @@ class FrameDecoder:
 
     def receive_gap(self, length: i64, packet: i64, ts: i64, out: list[Frame]) -> None:
         """Note bytes that were not captured; 0: unknown number."""
+        # Candidates that wait for the missing bytes will never be complete.
         self._settle(out)
         if self._body_left > 0:
             if length == 0:
@@ -210,6 +212,7 @@ class FrameDecoder:
             lost: i64 = min(self._body_left, length)
             self._missing += lost
             self._body_left -= lost
+            # Bytes after the hole must not be joined to those before it.
             self._keeping = False
             length -= lost
             if self._body_left == 0:
@@ -415,6 +418,7 @@ class FrameDecoder:
         self._offset = first.offset
         self._packet = first.packet
         self._ts = first.ts
+        # At the start of a stream, nothing was skipped.
         if first.offset > 0:
             self._report(FindingKind.RESYNCHRONIZED, "a frame begins here")
         self._again = ranges

@@ -44,6 +44,7 @@ def is_prefix(prefix: i64) -> bool:
         return False
     kind: i64 = type_of(prefix)
     if kind == JSON_TYPE:
+        # The shortest object is `{}`.
         return header >= 2
     return kind == BINARY_TYPE and header >= MIN_BINARY_HEADER
 

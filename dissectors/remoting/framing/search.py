@@ -216,6 +216,7 @@ class FrameSearch:
         if where == self._paid:  # when it was first seen
             return True
         passed: i64 = self._passed + place - start
+        # Otherwise each of many hostile bytes could claim 64 KiB to be kept and judged.
         if self._spent + size > FREE_WORK + WORK_PER_BYTE * passed:
             return False
         self._spent += size

@@ -268,12 +268,13 @@ def zone_of(apart: int) -> int | None:
 def is_zone_known(minutes: i64, noon: bool) -> bool:
     """Return whether a clock that is `minutes` ahead of UTC reveals the client's time zone.
 
-    Clients before 4.1.0 that start in the afternoon count from noon of the first of the month
-    (Calendar.HOUR), so their ids are 12 hours early; `noon`: the client may be one of them. No
-    inhabited zone is 12 hours west of UTC, so such a clock is certainly one of them.
+    `noon`: the client is so old that it may count from noon.
     """
+    # Clients before 4.1.0 that start in the afternoon count from noon of the first of the month
+    # (Calendar.HOUR), so their ids are 12 hours early.
     if noon:
         return minutes + _HALF_DAY > _EAST
+    # No inhabited zone is 12 hours west of UTC: such a clock certainly counts from noon.
     return minutes != 0 and minutes != _WEST
 
 
@@ -351,9 +352,10 @@ def month_offset_at(data: bytes, at: i64, end: i64) -> i64:
 def latest_before(month_offset: i64, request_us: i64) -> i64:
     """Return the last time in µs, not after a request, that is so many ms after a month start.
 
-    The month is that of the client's unknown time zone. Zones differ by multiples of 15 minutes, so
-    this is the creation time unless the request came later than that.
+    The month is that of the client's unknown time zone.
     """
+    # Zones differ by multiples of 15 minutes, so the result is the creation time unless the request
+    # came later than that.
     ahead: i64 = request_us - month_offset * 1000 + _CLOCK_STEP_US
     return request_us - (ahead % _ZONE_STEP_US - _CLOCK_STEP_US)
 

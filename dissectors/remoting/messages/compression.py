@@ -43,6 +43,7 @@ def decompress(data: bytes, kind: str, limit: int = DEFAULT_LIMIT) -> Decompress
     reader = _READERS.get(kind)
     if reader is None:
         return DecompressedBody(b"", problem=f"compression {kind} is not known")
+    # Never 0, which zlib takes as no limit.
     output, problem = reader(bytes(data), max(limit, 0) + 1)  # one more shows that there is more
     if len(output) > limit:
         return DecompressedBody(output[: max(limit, 0)], truncated=True)
@@ -132,6 +133,7 @@ def _salvage_lz4(data: bytes, most: int) -> bytes:
         for at in range(0, len(data), _SALVAGE_INPUT):
             piece = machine.decompress(data[at : at + _SALVAGE_INPUT], max_length=_SALVAGE_OUTPUT)
             output += piece
+            # The decompressor holds back what exceeds the maximum.
             while len(piece) == _SALVAGE_OUTPUT and len(output) < most:
                 piece = machine.decompress(b"", max_length=_SALVAGE_OUTPUT)
                 output += piece
@@ -145,6 +147,7 @@ def _salvage_lz4(data: bytes, most: int) -> bytes:
 def _read_zstd(data: bytes, most: int) -> tuple[bytes, str | None]:
     import zstandard
 
+    # The window of a frame with a single segment is as large as its content.
     window = max(ZSTD_WINDOW_LIMIT, most)
     machine = zstandard.ZstdDecompressor(max_window_size=window)
     size = _zstd_frame_size(data)

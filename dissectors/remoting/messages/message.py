@@ -91,6 +91,7 @@ class StoredMessage(msgspec.Struct, frozen=True, eq=False, gc=False):
     @property
     def crc_ok(self) -> bool | None:
         """Whether the body matches its CRC; None for a truncated record or without a CRC."""
+        # Producers leave the CRC of batch items 0.
         if self.missing or (self.body_crc == 0 and self.body):
             return None
         return zlib.crc32(self.body) & CRC_MASK == self.body_crc

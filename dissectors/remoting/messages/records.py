@@ -136,6 +136,7 @@ def _hosts_of(data: bytes, at: int, size: int) -> int:
     if size < SYS_FLAG_AT + 4:
         return 0
     sys_flag: int = SYS_FLAG.unpack_from(data, at + SYS_FLAG_AT)[0]
+    # Bits 0x10 (born host) and 0x20 (store host).
     return sys_flag >> 4 & 3
 
 
@@ -150,6 +151,7 @@ def _decode_tail(
     if body_length < 0 or topic_at > stop + missing:
         return _Tail(end=stop, problem=f"body length {body_length} does not fit the record")
     body = data[at : min(topic_at, stop)]
+    # Brokers of 5.x write V2 only for topics longer than 127 bytes.
     width = 2 if magic == MAGIC_V2 else 1
     if topic_at + width > stop:
         return _Tail(body, "", None, stop, "the record ends before its topic")
@@ -158,6 +160,7 @@ def _decode_tail(
     if size_at > stop + missing:
         return _Tail(body, "", None, stop, f"topic length {topic_length} does not fit the record")
     if size_at + 2 > stop:
+        # A truncated name would be that of another topic.
         known = data[topic_at + width : size_at] if size_at <= stop else b""
         topic = known.decode("utf-8", "replace")
         return _Tail(body, topic, None, stop, "the record ends before its properties")

@@ -182,4 +182,5 @@ def _settings(body: bytes) -> list[str]:
     return [fact(SETTING, name) for name in list(names)[:MAX_FACTS]]
 
 
+# A line that ends with `==` is the rest of a value in base64.
 _SETTING_LINE: Final = re.compile(rb"\s*([A-Za-z][A-Za-z0-9_.$-]{0,99})\s*=(?!=\s*$)")

@@ -129,6 +129,7 @@ def _send_facts(code: int, request: dict[str, str], response_code: int) -> list[
         if limit := get(names.max_reconsume_times):
             facts.append(fact(RECONSUME_LIMIT, limit))
     properties = get(names.properties)
+    # Their size may be the reason: brokers refuse more than 32767 bytes.
     if properties and response_code > 0:
         facts.append(fact(PROPERTIES, len(properties.encode("utf-8", "replace"))))
     return facts + _reply_facts(properties)

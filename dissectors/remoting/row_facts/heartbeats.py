@@ -38,6 +38,7 @@ def heartbeat_facts(value: dict[str, object]) -> list[str]:
         facts.append(fact(CONSUMER, f"{kind} {model} {name}"))
         if where := text_in(group.get("consumeFromWhere")):
             facts.append(fact(CONSUME_FROM, f"{where.upper()} {name}"))
+        # A short V2 heartbeat (withoutSub) has none: the subscriptions announced before stay valid.
         for subscription in objects_in(group.get("subscriptionDataSet")):
             topic = text_in(subscription.get("topic")) or "-"
             type_ = text_in(subscription.get("expressionType")) or "TAG"
