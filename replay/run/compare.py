@@ -141,6 +141,7 @@ class Comparison:
         self.new_failures += is_new_failure
         self.fixed += is_fixed
         self.maybe_twice += row.maybe_twice
+        # in the order of _EXAMPLES
         kinds = (is_new_failure, is_fixed, row.maybe_twice)
         for is_one, examples in zip(kinds, self.examples.values(), strict=True):
             if is_one and len(examples) < MAX_EXAMPLES:
@@ -158,6 +159,7 @@ class Comparison:
         if row.captured_latency_us is not None:
             self.captured_latency.add(row.captured_latency_us)
             broker.captured.add(row.captured_latency_us)
+        # a oneway send has no response: its time is only that of writing
         if row.latency_us is not None and row.result is not Result.sent:
             self.replayed_latency.add(row.latency_us)
             broker.replayed.add(row.latency_us)

@@ -182,6 +182,7 @@ class _Job:
     def close(self) -> None:
         """Close its pipe, kill it if needed, and wait; return its exit status."""
         os.close(self._inward)
+        # else waitpid would wait until its share is sent
         if not self.has_ended:
             os.kill(self.pid, signal.SIGKILL)
         os.close(self.outward)
@@ -426,6 +427,7 @@ class _Worker:
             lines.append(b"stop")
         for line in lines:
             word, _, number = line.partition(b" ")
+            # also for a stop: the worker must not wait for a start that never comes
             if not self._go.done():
                 self._go.set_result(natural_of(number.decode()) or time.monotonic_ns())
             if word == b"stop":
@@ -449,5 +451,6 @@ class _Worker:
             report.begun, report.ended = self._run.journal.begun, self._run.journal.ended
         line = msgspec.json.encode(report) + b"\n"
         with suppress(BrokenPipeError):
+            # a pipe may take less than a whole report
             while line:
                 line = line[os.write(self._outward, line) :]

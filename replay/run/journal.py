@@ -127,6 +127,7 @@ class JournalWriter:
             for place in reversed(self._begins):  # from the end, so that the places stay right
                 del self._waiting[STEPS][place]
             self._begins.clear()
+            # into the space just released; outcomes first, because a resume needs them
             for name in (STEPS, ATTEMPTS, SKIPPED):
                 with suppress(JournalError):
                     self._write_waiting(name)
@@ -175,6 +176,7 @@ class JournalWriter:
                 _write_all(number, data)
             except OSError:
                 with suppress(OSError):
+                    # a partial line would join the next one, and both be unreadable
                     os.ftruncate(number, size)
                 raise
 
@@ -312,6 +314,7 @@ def _open(path: Path, shared: bool) -> int:
     with _locked(number, shared):
         size = os.fstat(number).st_size
         at = size
+        # backwards: the last complete line is near the end of a file that may be large
         while at > 0:
             start = max(0, at - _READ)
             line_end = os.pread(number, at - start, start).rfind(b"\n")

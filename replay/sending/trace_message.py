@@ -46,6 +46,7 @@ class TraceDispatcher:
         group = trace_group(config.group, 1)
         self._sender = Sender(
             sender.client,
+            # 120: a longer group is not valid; on_attempt sees only the application's messages
             config=replace(
                 config, group=group[:120], check_hooks=(), hooks=(), on_attempt=None, fault=None
             ),
@@ -219,6 +220,7 @@ class TraceBuffer:
 
     def add(self, record: TraceRecord, now_ms: int) -> None:
         """Add a record."""
+        # the newest is dropped, as by Java's bounded queue
         if len(self._waiting) >= MAX_WAITING:
             self.dropped += 1
         else:
@@ -250,6 +252,7 @@ def messages_of(records: list[TraceRecord], topic: str = TRACE_TOPIC) -> list[Me
     body, keys = b"", dict[str, None]()
     for record in records:
         text = encode_trace([record])
+        # a record that is larger than the limit goes alone
         if body and len(body) + len(text) > MAX_BODY:
             messages.append(Message(topic, body, keys=" ".join(keys)))
             body, keys = b"", {}

@@ -31,6 +31,7 @@ async def addresses_of(host: str, port: int) -> Found:
     """
     if is_ip_address(host):
         return _look_up(host, port)
+    # waiting here would stop the loop
     if not _running.acquire(blocking=False):
         raise OSError(f"{MOST_AT_ONCE} names are being looked up already")
     loop = asyncio.get_running_loop()

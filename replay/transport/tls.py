@@ -32,6 +32,7 @@ def tls_context(settings: TlsSettings) -> ssl.SSLContext:
         elif settings.verify:
             context.load_default_certs()
         if settings.cert_file is not None:
+            # never None: OpenSSL would ask for the password of the key at the terminal
             setting, password = "cert_file", settings.key_password or ""
             context.load_cert_chain(settings.cert_file, settings.key_file, lambda: password)
         setting, key_log = "", os.environ.get("SSLKEYLOGFILE")
@@ -66,6 +67,7 @@ def _unusable(files: Iterable[str | None], error: Exception, setting: str) -> Co
 
 def server_name_of(settings: TlsSettings, host: str) -> str:
     """Return the name that a host's certificate must match."""
+    # the scope of a link-local address (%eth0) is not in a certificate
     return settings.server_name or host.partition("%")[0]
 
 
