@@ -139,7 +139,7 @@ class ClusterClient:
         if not strangers:
             return
         deadline = self.network.now() + min(timeout_ms, _GREETING_MS) * MS
-        # counted down before the Await begins, if all fail at once: then there is nothing to wait for
+        # may reach 0 before the Await begins, if all fail at once: then nobody waits
         left = len(strangers)
         waiting: list[Resumable] = []
 

@@ -97,6 +97,7 @@ class PlannedRun:
                 return
             planner.again()
             self.source = self._opened(self.source.relays)
+            # `stop` may have reached the source of the last loop only
             if self._stopped:
                 return
 

@@ -135,6 +135,7 @@ class GrpcRelay:
     def _passed(self, frame: bytes) -> bytes:
         """Return the output for a frame: nothing yet, the frame, or a route before it."""
         kind, flags = frame[3], frame[4]
+        # the top bit is reserved (RFC 9113, 4.1)
         stream = int.from_bytes(frame[5:HEAD]) & 0x7FFFFFFF
         waiting = self._asking.get(stream)
         if waiting is None:
@@ -145,6 +146,7 @@ class GrpcRelay:
                 return b""
             del self._asking[stream]
             return self._rewritten(bytes(waiting), stream, flags & END_STREAM)
+        # the first HEADERS come before any DATA; those after it are trailers
         if kind in (HEADERS, RST_STREAM) and waiting:
             del self._asking[stream]
             return self._rewritten(bytes(waiting), stream, 0) + frame

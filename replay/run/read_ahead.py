@@ -136,6 +136,7 @@ class ReadAhead:
         self._problem = None
         self._steps.clear()
         self._bodies.held = 0
+        # a read that is still running finds this, and its steps are dropped
         self._reading = None
         self._reader.shutdown(wait=False, cancel_futures=True)
         self._news.set()
@@ -152,6 +153,7 @@ class ReadAhead:
         if self._reading is None and not self._ended:
             room = self._bodies.room
             if not room:
+                # `next` reads on when it has taken bodies out
                 self._bodies.end(_place_of(self._steps))
                 return
             self._reading = self._loop.run_in_executor(

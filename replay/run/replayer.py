@@ -160,6 +160,7 @@ class OrderedLanes:
     def add(self, step: PlannedSend) -> Place:
         """Add the next step of the plan; return its place, which is ready if it waits for none."""
         place = Place(step)
+        # without repeats: a step that is twice in a lane would wait for itself
         for lane in dict.fromkeys(step.lanes):
             before = self._last.get(lane)
             if before is not None:
@@ -176,6 +177,7 @@ class OrderedLanes:
         place.ended = True
         self.bytes -= place.step.size
         for lane in place.step.lanes:
+            # an idle lane has no entry, so that memory depends on the steps in flight alone
             if self._last.get(lane) is place:
                 del self._last[lane]
         ready = []
@@ -375,8 +377,10 @@ class _Replayer:
         if before is not None and before.is_done(step.number):
             self.figures.done_before += 1
             return True
+        # before it is due, because a new producer takes time to start
         await self._prepare(step)
         await self._ask_consent(step)
+        # after the first producer has started: its start makes no send late
         self._note_first(step)
         if not await self._is_due(step.due - (self._shift or 0)):
             return False
@@ -409,6 +413,7 @@ class _Replayer:
             return False
         if self._lanes.waiting >= max(_WAITING, 4 * self._run.in_flight):
             return False
+        # a step that is larger than the limit is sent alone
         if self._lanes.bytes and self._lanes.bytes + step.size > self._bodies.most:
             self._bodies.end(f"at packet {step.origin.packet} of {step.origin.capture}")
             return False

@@ -150,6 +150,7 @@ class Resender:
         queue = step.queue
         if queue is None or step.state is not None or step.wants_reply:
             return False
+        # not strict: the second try is the producer's, with retries of its own
         if number >= (self._strict_tries if queue.strict else min(2, self._strict_tries)):
             return False
         if step.mode is SendMode.ONEWAY:
