@@ -113,7 +113,7 @@ class Fronts:
             self._failed(f"{address} is not fronted: there are {MOST_FRONTS} brokers already")
             return None
         try:
-            # not the port of a broker on this machine: while it is down, a listener would reach itself
+            # not the port of a broker on this machine: while it is down, a listener reaches itself
             bound, vip = _bound(self._host, 0 if grpc or self._is_here(parts[0]) else parts[1])
         except OSError as error:
             self._failed(f"{address} is not fronted: {error.strerror or error}")

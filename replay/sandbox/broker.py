@@ -94,6 +94,7 @@ class Broker(SandboxServer):
             state.topics.put(TopicConfig(topic, 1, 1))
         queues = options.auto_create_queues
         state.topics.put(TopicConfig(DEFAULT_TOPIC, queues, queues, READ | WRITE | 1))
+        # as in RocketMQ: each cluster and each broker is a topic, too
         for name in (options.cluster, state.name):
             state.topics.put(TopicConfig(name, 1, 1, READ | WRITE | 1))
         state.topics.put(TopicConfig(f"{options.cluster}{REPLY_SUFFIX}", 1, 1))

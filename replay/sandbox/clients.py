@@ -166,6 +166,7 @@ class ClientTable:
             members = self.producers[group] = _members(self._room)
         new = client.connection not in members
         if not members.put(client.connection, client):
+            # a group without members takes no room
             if not members:
                 self._end_producers(group)
             return False

@@ -221,6 +221,7 @@ class Connection(asyncio.Protocol):
         self._used = self._loop.time()
         for received in self._reader.receive(data):
             self._receive(received)
+            # the request may have ended the connection
             if self._transport is None:
                 return
         problem = self._reader.problem

@@ -183,6 +183,7 @@ class TopicTable:
         if default_topic == DEFAULT_TOPIC and not auto_create:
             return None
         number = max(0, min(queues, pattern.write_queues))
+        # a topic that a send makes is no template itself
         perm = pattern.perm & ~INHERIT
         return replace(
             pattern, name=topic, read_queues=number, write_queues=number, perm=perm, order=False

@@ -140,6 +140,7 @@ class HalfMessages:
     def _check_due(self) -> None:
         self._timer = None
         now = self._state.now_ms()
+        # a copy: a check may settle the message
         for offset, half in list(self._pending.items()):
             record = self._state.store.at(offset)
             if record is not None and half.next_ms <= now:
@@ -155,6 +156,7 @@ class HalfMessages:
         half.next_ms = now + options.transaction_interval_ms
         # Any client of the group may know the outcome: in turn, as ProducerManager asks them.
         members = list(self._state.clients.producers.get(half.group, {}))
+        # a check that reaches nobody does not count
         if not members:
             return
         half.checks += 1

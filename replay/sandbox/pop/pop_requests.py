@@ -97,10 +97,11 @@ class PopRevival:
         try:
             again = self._state.put(message)
         except StoreFull:
-            # It stays in flight and is tried again later.
+            # No room for a copy: the group pops the message itself again.
             state = self._queues.queue(key)
             state.next_offset = min(state.next_offset, offset)
             return
+        # pops of the topic read its retry topic, too
         self._state.holds.arrived((topic, ANY_QUEUE), again)
 
 
@@ -241,6 +242,7 @@ class PopHandlers:
             if left <= 0 or (wanted.ordered and state.in_flight):
                 rest += max(0, queue.max_offset - state.next_offset)
                 continue
+            # what is in the retry topic has matched before
             subscription = wanted.subscription if kind == "0" else subscription_of(key.topic, "*")
             taken = self.queues.take(key, queue, left, until, subscription)
             rest += max(0, queue.max_offset - state.next_offset)

@@ -202,6 +202,7 @@ class MessageStore:
     def _make_room(self, size: int) -> None:
         if self.held_bytes + size <= self._limit:
             return
+        # a record larger than the whole store would evict everything, and still not fit
         if not self._drop_oldest or size > self._limit:
             raise StoreFull
         # Evict somewhat more than needed, so this does not run for each message.
@@ -283,6 +284,7 @@ class MessageStore:
     def drop_topic(self, topic: str) -> None:
         """Forget the queues of a topic; its records stay in the commit log."""
         if self.journal is not None:
+            # the last records may go with the topic: after a restart, offsets must not be used again
             self.journal.put_end("", 0, self.end_offset)
         for key in [key for key in self._queues if key[0] == topic]:
             del self._queues[key]

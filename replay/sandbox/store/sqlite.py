@@ -88,8 +88,10 @@ class StoreFile:
         self._failed = False
         _refuse_what_is_no_file(path)
         with contextlib.suppress(OSError):  # it exists, or sqlite3 reports the error
+            # sqlite3 itself would create a file that others can read
             create_new(Path(path), PRIVATE).close()
         try:
+            # isolation_level=None: transactions begin and end here, not in the module
             self._connection = sqlite3.connect(path, timeout=1.0, isolation_level=None)
         except sqlite3.Error as error:
             raise SandboxError(f"{path} cannot be opened: {error}", setting="store") from None
@@ -107,6 +109,7 @@ class StoreFile:
     def _prepare(self) -> None:
         run = self._connection.execute
         self._allow()
+        # the schema of a foreign file may name functions, and its pages may be damaged on purpose
         run("PRAGMA trusted_schema = OFF")
         run("PRAGMA cell_size_check = ON")
         schema = run(_SCHEMA).fetchall()
@@ -122,6 +125,7 @@ class StoreFile:
         run("PRAGMA journal_mode = WAL")
         # without an fsync a commit: a killed process loses nothing, a power failure the last moment
         run("PRAGMA synchronous = NORMAL")
+        # locks the file for this process: a second sandbox fails here
         run("BEGIN IMMEDIATE")
         if empty:
             for statement in _TABLES.split(";"):
@@ -225,6 +229,7 @@ class StoreFile:
                 self._connection.execute(statement, values)
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
+            # SQLite has ended the transaction itself after some errors
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
             self._failed = True
