@@ -151,6 +151,7 @@ class Acceptor:
         for _ in range(_ACCEPTED_AT_ONCE):
             try:
                 if not self._files.has_one(len(self._accepted)):
+                    # as if the system had none: both pause in the same way
                     raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
                 accepted, _ = self._socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):

@@ -301,6 +301,7 @@ class AsyncProducer:
         task = core.loop.create_task(self._respond(core, check))
         core.checks.add(task)
         task.add_done_callback(core.checks.discard)
+        # also after a cancellation: the check would count forever
         task.add_done_callback(lambda _: core.transactions.asked(check))
 
     async def _respond(self, core: _Core, check: Check) -> None:

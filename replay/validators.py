@@ -184,6 +184,7 @@ def _why_not_name(name: str, kind: str, longest: int) -> Invalid | None:
 
 
 def _why_not_text(name: str, value: str) -> Invalid | None:
+    # the separators are control characters: most texts end here
     if name.isprintable() and value.isprintable():
         return None
     for separator in (NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR):

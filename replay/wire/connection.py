@@ -18,6 +18,7 @@ from .steps import Invoke
 
 NEVER: Final = 1 << 62
 """ns: a time in the infinite future"""
+# opaque is an int of Java: 31 bits stay positive
 _OPAQUES: Final = 0x7FFFFFFF
 
 

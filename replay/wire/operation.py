@@ -118,6 +118,7 @@ class RunningOperation(Generic[T]):
     def _watch(self, deadline: int, error: Callable[[], ClientError]) -> None:
         def over() -> None:
             forget = self._forget
+            # first: permits that come later must not go to an operation that has moved on
             if forget is not None:
                 forget()
             self.fail(error())
@@ -184,6 +185,7 @@ class Runner:
         self._joined[step.key] = [waiter]
 
         def ended(operation: RunningOperation[object]) -> None:
+            # out of the table first: a waiter may ask for the same key again
             for joined in self._joined.pop(step.key):
                 if operation.error is not None:
                     joined.fail(operation.error)

@@ -284,7 +284,7 @@ class MessageStore:
     def drop_topic(self, topic: str) -> None:
         """Forget the queues of a topic; its records stay in the commit log."""
         if self.journal is not None:
-            # the last records may go with the topic: after a restart, offsets must not be used again
+            # the last records may go with the topic, but no offset is used again after a restart
             self.journal.put_end("", 0, self.end_offset)
         for key in [key for key in self._queues if key[0] == topic]:
             del self._queues[key]
