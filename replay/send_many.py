@@ -283,6 +283,7 @@ class _Run(Generic[T, R]):
     async def _is_due(self, item: T, rate: Rate) -> bool:
         """Wait for the due time of a message; return False if the run was stopped."""
         due = self._start + rate.due(self._taken) / SECOND
+        # before the wait: other workers take the times after this one
         self._taken += self._sends.weight(item)
         wait = due - self._loop.time()
         if wait <= 0:

@@ -170,7 +170,7 @@ class RouteCache:
         self._brokers.update(route.addresses)
         table = self._tables.get(route.topic)
         if table is None or table.route != route:
-            # also after renamed queues (fault strategy up to 5.1.3): a new route restores them
+            # queues that the fault strategy renamed (up to 5.1.3) stay so until the route changes
             table = self._tables[route.topic] = PublishTable(route)
         self.on_route()
         return table

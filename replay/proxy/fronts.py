@@ -1,9 +1,8 @@
 """Map real addresses to own listeners, opened when a route contains the address.
 
 Rules: a listener uses the real port if it is free, so addresses stay recognizable, and the VIP
-channel two below it. A broker that is down at an address of this proxy keeps its port: a listener
-there would connect to itself. Own addresses are never fronted again. Replication ports are not in
-routes and have no front.
+channel two below it. Own addresses are never fronted again. Replication ports are not in routes and
+have no front.
 """
 
 from __future__ import annotations

@@ -146,6 +146,7 @@ class Proxy:
 
     async def close(self) -> None:
         """Close every connection and stop listening."""
+        # first, so that no connection comes while the others end
         for port in self._ports:
             port.close()
         for port in self._ports:

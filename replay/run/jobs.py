@@ -39,8 +39,7 @@ class LaneShares:
     """Assigns steps to processes: all steps are added first, then dealt.
 
     Steps that wait for each other go to one process: lanes that share a step form one set
-    (union-find). Lanes are buckets of a fixed-size table; a collision only joins two sets
-    unnecessarily. Forked processes share the hash seed that this depends on.
+    (union-find).
     """
 
     def __init__(self, jobs: int) -> None:
@@ -58,6 +57,8 @@ class LaneShares:
         if not step.lanes:
             self.free += 1
             return
+        # Memory is fixed: a collision only joins two sets unnecessarily. Forked processes share the
+        # seed of hash().
         first, *others = (hash(lane) % BUCKETS for lane in step.lanes)
         self._steps[first] += 1
         for other in others:
@@ -273,6 +274,7 @@ class JobRun:
                 self._broadcast(b"stop")
         if not self._started and all(other.report.ready or other.has_ended for other in self._jobs):
             self._started = True
+            # the monotonic clock is one for all processes of a machine
             self._broadcast(b"go %d" % (time.monotonic_ns() + _SOON))
         if all(other.has_ended for other in self._jobs):
             ended.set()

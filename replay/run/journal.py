@@ -290,12 +290,10 @@ def _lines_of(path: Path, begin: int) -> Iterator[bytes]:
 
 
 def _open_own(path: Path, flags: int) -> int:
-    """Open a regular file without other links; JournalError for anything else.
-
-    A journal may be untrusted: a link in it could make us change another file.
-    """
+    """Open a regular file without other links; JournalError for anything else."""
     try:
-        # without O_NONBLOCK, a pipe of that name would wait for its other end
+        # A journal may be untrusted: a link in it could make us change another file. Without
+        # O_NONBLOCK, a pipe of that name would wait for its other end
         number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, PRIVATE)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
@@ -396,6 +394,7 @@ class Progressed:
         if step < self._low:
             return
         self._above.add(step)
+        # memory depends on the gaps between ended steps, not on their number
         while self._low in self._above:
             self._above.remove(self._low)
             self._low += 1

@@ -65,6 +65,7 @@ def outcome_of(step: PlannedSend, sent: Sent, late_ns: int, again: bool) -> Outc
         maybe_twice=again or sent.maybe_stored_before,
         state=None if step.state is None else step.state.name.lower(),
         captured_code=response.code,
+        # only now, at the end of the send: later packets may have completed it
         captured_result=captured_side(step.captured).result,
         captured_latency_us=response.latency_us,
         captured_attempts=response.attempts,
@@ -238,6 +239,7 @@ class _Replayer:
             on_attempt=self._note_attempt,
             guard=run.guard.why_not,
             budget=run.budget,
+            # the run bounds the sends: the producers must not hold them back, too
             in_flight_least=max(config.in_flight_least, run.in_flight),
         )
         self._resender = Resender(1 + config.retries)
@@ -262,6 +264,7 @@ class _Replayer:
 
     async def run(self, stoppable: Stoppable) -> Figures:
         """Send until the plan ends or `stop` is called."""
+        # a captured address may be behind the name
         self._targets += await self._resolved()
         self._start = self._now()
         ticker = self._loop.create_task(self._tick())

@@ -121,6 +121,7 @@ class Broker(SandboxServer):
                 f"{state.options.store} has more messages than broker {self.name} may hold",
                 "raise store_limit, or let it forget the oldest ones with drop_oldest",
             ) from None
+        # Damaged rows stay in the file, whose index allows one row at an offset.
         state.store.end_offset = max(state.store.end_offset, journal.blocked)
         state.store.go_on_with(journal)
         for problem in journal.problems:

@@ -1,7 +1,6 @@
 """Request-reply: a consumer's reply message is pushed by a broker.
 
-Rules: a reply is matched by its correlation id; an unexpected one is dropped. Heartbeats go to all
-brokers before the request, because any of them may have to push the reply.
+Rules: a reply is matched by its correlation id; an unexpected one is dropped.
 RocketMQ: DefaultMQProducerImpl.request, RequestFutureHolder, ClientRemotingProcessor (326).
 """
 
@@ -76,6 +75,7 @@ class PendingRequests:
         waiting = self._waiting[correlation] = _Waiting()
         try:
             yield from self._sender.find_queues(message.topic, timeout)
+            # any broker may have to push the reply: it must know this client
             yield from self._client.greet_all(max((deadline - network.now()) // MS, 1))
             left = max((deadline - network.now()) // MS, 1)
             yield from self._sender.send(request, SendMode.ASYNC, left)

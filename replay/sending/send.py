@@ -192,6 +192,7 @@ class Sender:
         timeout = self.config.api_timeout_ms if timeout_ms is None else timeout_ms
         deadline = self.client.network.now() + timeout * MS
         table = yield from self.client.routes.find_table(self._wrapped(topic), deadline)
+        # the application knows the topic without its namespace
         return [queue._replace(topic=topic) for queue in table.queues]
 
     def known_brokers(self, topic: str) -> list[str] | None:

@@ -257,16 +257,13 @@ class AioNetwork:
 
     @asynccontextmanager
     async def _patience(self, seconds: float) -> AsyncIterator[None]:
-        """Raise TimeoutError after a time in which this process could run.
-
-        Where a busy machine stopped it beyond the deadline, the timer and the end of the connect
-        are seen at once: it gets as long again as it was late.
-        """
+        """Raise TimeoutError after a time in which this process could run."""
         async with asyncio.timeout(None) as limit:
 
             def expired() -> None:
                 now = self.loop.time()
-                # not an error at once: a connect that is ready is handled in the same turn
+                # A busy machine may stop this process beyond the deadline. Then the timer and the
+                # end of the connect are seen at once: it gets as long again as it was late.
                 limit.reschedule(now + max(now - deadline, 0))
 
             deadline = self.loop.time() + seconds

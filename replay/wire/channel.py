@@ -185,6 +185,7 @@ class Channel:
         error = connection.receive(data, channels.network.now())
         if error is not None:
             self.end(error)
+        # it said GO_AWAY, and this was its last response
         elif self.leaving and not self.in_flight:
             self.end(ClosedError(f"{self.address} went away"))
 

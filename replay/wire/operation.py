@@ -144,14 +144,12 @@ class RunningOperation(Generic[T]):
 
 
 def _drop_frames(error: BaseException) -> None:
-    """Drop the traceback frames of an error, which its text does not need.
-
-    Frames keep the message and more alive, for each error that a caller keeps.
-    """
+    """Drop the traceback frames of an error, which its text does not need."""
     inner: BaseException | None = error
     for _ in range(_CAUSES):
         if inner is None:
             return
+        # frames keep the message and more alive, for each error that a caller keeps
         inner.__traceback__ = None
         inner = inner.__cause__ or inner.__context__
 

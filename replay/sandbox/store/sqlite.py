@@ -2,7 +2,7 @@
 
 Acknowledged data is in the file, because responses are written after the commit of their turn. One
 file belongs to one sandbox at a time. A file may be damaged or hostile: reads are bounded by its
-size, so cyclic pages cannot make them endless.
+size.
 """
 
 from __future__ import annotations
@@ -146,11 +146,9 @@ class StoreFile:
         return total
 
     def _allow(self) -> None:
-        """Limit the steps of the next statement by the size of the file.
-
-        The counter has no Python frame, in which a signal's exception would be lost.
-        """
+        """Limit the steps of the next statement by the size of the file."""
         looks = (_FREE_STEPS + _STEPS_PER_BYTE * self.size) // _STEPS_AT_ONCE
+        # no Python function: an exception of a signal handler would be lost in its frame
         ends = partial(next, chain(repeat(0, looks), repeat(1)))
         self._connection.set_progress_handler(ends, _STEPS_AT_ONCE)
 
@@ -276,6 +274,7 @@ class StoreFile:
         left = self.size
         try:
             for row in self._connection.execute(statement, values):
+                # pages that refer to each other would give rows without end
                 left -= sum(len(value) if isinstance(value, str | bytes) else 1 for value in row)
                 if left < 0:
                     raise self.endless()
