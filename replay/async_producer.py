@@ -252,6 +252,7 @@ class AsyncProducer:
             await self._leave(core)
         finally:
             self._core = None
+            # again: a cancellation may have ended the wait above
             core.queue.abandon()
             for task in core.checks:
                 task.cancel()

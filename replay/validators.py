@@ -23,6 +23,7 @@ from dissectors.remoting.topic_names import NOT_FOR_SENDS, RETRY_PREFIX
 
 from .message import Message
 
+# as Validators and TopicValidator since 4.7; before, 255 for both
 TOPIC_LENGTH: Final = 127
 GROUP_LENGTH: Final = 120
 PROPERTIES_LENGTH: Final = 32767

@@ -294,7 +294,9 @@ class Planner:
         for step in self._step(captured, (message,), captured.header.group, False):
             step.raw = raw
             step.mode = SendMode.ONEWAY if raw.oneway else SendMode.SYNC
+            # not marked: the request is sent as it was captured
             step.messages = (message,)
+            # an END_TRANSACTION is a request of its own here
             step.state = None
             yield step
 

@@ -150,6 +150,7 @@ class Comparison:
 
     def _add_latencies(self, row: OutcomeEntry, then: Side, now: Side) -> None:
         key = row.captured_broker, row.broker or row.address or "-"
+        # a capture may name any number of brokers
         if key not in self.brokers and len(self.brokers) >= MAX_BROKERS:
             key = "others", "others"
         broker = self.brokers.setdefault(key, BrokerFigures())

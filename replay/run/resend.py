@@ -88,6 +88,7 @@ class QueueMap:
 
     def find(self, queues: Sequence[MessageQueue], wanted: CapturedQueue) -> MessageQueue:
         """Return the mapped queue among the topic's queues (at least one)."""
+        # a copy of the captured cluster has brokers of the same names
         own = [queue for queue in queues if queue.broker_name == wanted.broker]
         if not own:
             names = sorted({queue.broker_name for queue in queues})

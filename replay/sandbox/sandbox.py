@@ -91,6 +91,7 @@ class Sandbox:
         if self._listeners:
             self.injector.close()
         for listener in self._listeners:
+            # what was just accepted becomes a connection first, which the loop below closes
             await listener.settled()
         self.hub.close()
         for connection in list(self.hub.connections):

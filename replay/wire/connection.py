@@ -88,6 +88,7 @@ class RemotingConnection:
         pop = self.table.pop
         for command, body, size in self._reader.receive(data):
             if command.flag & RESPONSE_FLAG:
+                # `earliest` stays: a look too early costs less than a new minimum for each response
                 invoke = pop(command.opaque, None)
                 if invoke is None:
                     self.orphans += 1
