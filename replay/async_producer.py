@@ -193,6 +193,7 @@ class AsyncProducer:
         except BaseException:
             whole.cancel()
             raise
+        # `close` may have cancelled it
         if not whole.done():
             whole.set_result(None)
         return result

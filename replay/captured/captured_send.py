@@ -301,6 +301,7 @@ class CapturedSend:
         if self.seen.pdu is not None:  # its connection may still wait for the response
             self.seen.pdu.forget_fields()
         self.header = self.header.shortened()
+        # these keep the bytes of packets alive
         self.seen.pdu = self.response.pdu = self.response.request = None
         self.overtaken_by = []
         self.further_attempts = []

@@ -259,6 +259,7 @@ class FaultStrategy:
         if self._rules.shuffles:
             self._random.shuffle(items)
         items.sort(key=lambda item: item._badness(now))
+        # as Java: half of them, rounded down, but a single item is chosen
         return items[: max(len(items) // 2, 1)]
 
     def _perhaps_better(self, now: int) -> frozenset[str]:

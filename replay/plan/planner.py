@@ -322,6 +322,7 @@ class Planner:
             self.ended = True
             return
         due = self._pace.due(captured.seen.origin.time, len(messages))
+        # due times never decrease: nothing that follows is within the time
         if options.duration is not None and due >= options.duration:
             self.ended = True
             return

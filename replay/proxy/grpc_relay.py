@@ -142,6 +142,7 @@ class GrpcRelay:
             return frame
         if kind == DATA:
             waiting += frame  # frames are kept to be sent unchanged if needed
+            # beyond, it is no route that a client takes
             if not flags & END_STREAM and len(waiting) <= _LARGEST_MESSAGE:
                 return b""
             del self._asking[stream]

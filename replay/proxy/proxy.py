@@ -186,6 +186,7 @@ class Proxy:
         options = self.options
         if options.advertised or options.host not in WILDCARDS:
             return options.advertised or options.host
+        # a client that reached this address reaches the other ports there, too
         return host_of(local)
 
     def why_not(self, address: str, named: str) -> str | None:

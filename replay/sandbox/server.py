@@ -241,6 +241,7 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Close the connection: the client has finished."""
+        # as Netty without ALLOW_HALF_CLOSURE
         return False
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002

@@ -29,6 +29,7 @@ from .send import Sender
 from .transaction import End, Transactions
 
 _STEP_MS: Final = 500
+# sendMsgTimeout of AsyncTraceDispatcher's producer
 _TIMEOUT_MS: Final = 5000
 
 
@@ -110,12 +111,14 @@ class TraceDispatcher:
         return (self._client.network.now() + self._client.offset) // MS
 
 
+# AsyncTraceDispatcher.maxMsgSize
 MAX_BODY: Final = 128_000
 """bytes of records in one message"""
 BATCH: Final = 10
 """records that are sent at once (traceMsgBatchNum)"""
 WAIT_MS: Final = 5000
 """how long a record waits for others"""
+# AsyncTraceDispatcher.queueSize
 MAX_WAITING: Final = 2048
 """records that wait at most; further ones are dropped and counted"""
 

@@ -27,6 +27,7 @@ from ..store.shelf import StoredRecord
 
 TIMER_UNITS: Final = {"TIMER_DELAY_SEC": 1000, "TIMER_DELAY_MS": 1, "TIMER_DELIVER_MS": 1}
 """properties of timer messages, the first one counts, and their units in ms"""
+# timerPrecisionMs
 _PRECISION_MS: Final = 1000
 _RETRY_SECONDS: Final = 1.0
 

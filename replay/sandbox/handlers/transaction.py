@@ -108,6 +108,7 @@ class HalfMessages:
 
     def _commit(self, stored: StoredMessage, record: StoredRecord) -> None:
         message = _committed(stored, record)
+        # else it was deleted in the meantime
         if self._state.topics.get(message.topic) is not None:
             self._schedule.put(message)
 
@@ -213,6 +214,7 @@ def _committed(stored: StoredMessage, record: StoredRecord) -> NewMessage:
         properties.pop(name, None)
     return replace(
         NewMessage.of_stored(stored, *original_place(stored), properties),
+        # as EndTransactionProcessor.endMessageTransaction
         sys_flag=stored.sys_flag & ~TRANSACTION_MASK | COMMIT,
         prepared_transaction_offset=record.physical_offset,
     )

@@ -107,6 +107,7 @@ class PopRevival:
 
 _MOST_MESSAGES: Final = 32
 _LONGEST_HOLD_MS: Final = 60_000
+# as PopMessageRequestHeader.isTimeoutTooMuch
 _LATE_MS: Final = 500
 _LEAST_INVISIBLE_MS: Final = 10
 
@@ -178,6 +179,7 @@ class PopHandlers:
         deadline = born + min(max(poll, 0), _LONGEST_HOLD_MS)
         if self._state.now_ms() > deadline + _LATE_MS:
             raise BadRequest("the broker was too late", ResponseCode.POLLING_TIMEOUT)
+        # ConsumeInitMode.MAX
         if request.number("initMode") == 1:
             self._from_end.put(group, True)
         ordered = request.flag("order") or self._state.groups.of(group).orderly
@@ -319,6 +321,7 @@ class PopHandlers:
             places = decode_bit_set(text_of(item.get("b"))) or ()
             if not isinstance(queue_id, int) or not isinstance(start, int):
                 continue
+            # a receipt from the retry topic names the original topic
             if item.get("r") == "1":
                 topic = retry_topic(group, topic)
             key = PopKey(group, topic, queue_id)
