@@ -46,7 +46,7 @@ END_TRANSACTION: Final = int(RequestCode.END_TRANSACTION)
 CHECK_TRANSACTION_STATE: Final = int(RequestCode.CHECK_TRANSACTION_STATE)
 TRANSACTION_ID: Final = "__transactionId__"
 """property that tells the local transaction its id"""
-# as Java's ClientRemotingProcessor, which responds to checks
+# as DefaultMQProducerImpl.checkTransactionState
 _TIMEOUT_MS: Final = 3000
 _MOST_BYTES: Final = 64 * 1024 * 1024
 _MOST_QUESTIONS: Final = 2000

@@ -214,7 +214,7 @@ def _committed(stored: StoredMessage, record: StoredRecord) -> NewMessage:
         properties.pop(name, None)
     return replace(
         NewMessage.of_stored(stored, *original_place(stored), properties),
-        # as EndTransactionProcessor.endMessageTransaction
+        # as EndTransactionProcessor
         sys_flag=stored.sys_flag & ~TRANSACTION_MASK | COMMIT,
         prepared_transaction_offset=record.physical_offset,
     )
