@@ -76,6 +76,7 @@ class OpenFiles:
 
     def has_one(self, accepted: int) -> bool:
         """Return whether another connection fits; `accepted` are being accepted right now."""
+        # a small limit must leave some for connections
         kept = min(_FILES_KEPT, self.limit // 4)
         return (self._taken() + accepted) * self._each < self.limit - kept
 
@@ -123,6 +124,7 @@ class Acceptor:
         self._stop()
         family, address = self._socket.family, self._socket.getsockname()
         self._socket.close()
+        # a new one: a socket that listens cannot stop that and keep its port
         self._socket = socket.socket(family, socket.SOCK_STREAM)
         self._socket.setblocking(False)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -151,6 +153,7 @@ class Acceptor:
         for _ in range(_ACCEPTED_AT_ONCE):
             try:
                 if not self._files.has_one(len(self._accepted)):
+                    # as if the system had none: both pause in the same way
                     raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
                 accepted, _ = self._socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):

@@ -193,6 +193,7 @@ class AsyncProducer:
         except BaseException:
             whole.cancel()
             raise
+        # `close` may have cancelled it
         if not whole.done():
             whole.set_result(None)
         return result
@@ -252,6 +253,7 @@ class AsyncProducer:
             await self._leave(core)
         finally:
             self._core = None
+            # again: a cancellation may have ended the wait above
             core.queue.abandon()
             for task in core.checks:
                 task.cancel()
@@ -301,6 +303,7 @@ class AsyncProducer:
         task = core.loop.create_task(self._respond(core, check))
         core.checks.add(task)
         task.add_done_callback(core.checks.discard)
+        # also after a cancellation: the check would count forever
         task.add_done_callback(lambda _: core.transactions.asked(check))
 
     async def _respond(self, core: _Core, check: Check) -> None:

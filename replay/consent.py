@@ -46,6 +46,7 @@ class Consent:
         async with self._lock:
             if self._refusal is not None:
                 raise self._refusal
+            # again: the question before may have been about the same hosts
             new = self._new(named)
             try:
                 if new and not await self._ask(new, topic):

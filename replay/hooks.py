@@ -86,5 +86,6 @@ def guarded(call: Callable[[SendContext], None], context: SendContext) -> Except
         call(context)
     except Exception as error:
         _log.warning("a send hook failed", exc_info=True)
+        # its frames would live as long as the result that keeps it
         return error.with_traceback(None)
     return None

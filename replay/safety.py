@@ -105,6 +105,7 @@ class Guard:
         if not new:
             return
         self._learned |= new
+        # what was allowed before may be an address of the capture
         self._allowed.clear()
         self._not_captured.clear()
         for address in new:

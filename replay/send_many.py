@@ -126,6 +126,7 @@ class LineFeed(Generic[T]):
                 self._keep(b"".join(self._parts))
         else:
             self._cut(data)
+            # `_wait` watches again when these are taken
             if self._held > _MOST_BUFFERED:
                 self._unwatch()
         self._arrived.set()
@@ -166,6 +167,7 @@ class BatchFeed(Generic[T]):
         if self._most == 1:
             item = await self._feed.next()
             return None if item is None else (item,)
+        # one worker at a time: a batch takes several items, and may leave one to the next
         async with self._lock:
             batch: list[T] = []
             while len(batch) < self._most:
@@ -281,6 +283,7 @@ class _Run(Generic[T, R]):
     async def _is_due(self, item: T, rate: Rate) -> bool:
         """Wait for the due time of a message; return False if the run was stopped."""
         due = self._start + rate.due(self._taken) / SECOND
+        # before the wait: other workers take the times after this one
         self._taken += self._sends.weight(item)
         wait = due - self._loop.time()
         if wait <= 0:

@@ -240,6 +240,7 @@ class TopicReader:
             "expressionType": "TAG",
         }
         address = _address(route, queue.broker)
+        # a pull that is held must not time out here first
         more = _HOLD_MS if holds else 0
         return self._asked(address, RequestCode.PULL_MESSAGE, fields, more, _PULL_CODES)
 

@@ -49,6 +49,7 @@ def _month_of(now_ms: int) -> tuple[int, int]:
     local = time.localtime(now_ms // 1000)
     year, month = local.tm_year, local.tm_mon
     after = (year + month // 12, month % 12 + 1)
+    # -1: the system knows whether summer time holds then
     begins = (
         time.mktime((year, month, 1, 0, 0, 0, 0, 0, -1)),
         time.mktime((*after, 1, 0, 0, 0, 0, 0, -1)),

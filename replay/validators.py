@@ -23,6 +23,7 @@ from dissectors.remoting.topic_names import NOT_FOR_SENDS, RETRY_PREFIX
 
 from .message import Message
 
+# as Validators and TopicValidator since 4.7; before, 255 for both
 TOPIC_LENGTH: Final = 127
 GROUP_LENGTH: Final = 120
 PROPERTIES_LENGTH: Final = 32767
@@ -184,6 +185,7 @@ def _why_not_name(name: str, kind: str, longest: int) -> Invalid | None:
 
 
 def _why_not_text(name: str, value: str) -> Invalid | None:
+    # the separators are control characters: most texts end here
     if name.isprintable() and value.isprintable():
         return None
     for separator in (NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR):

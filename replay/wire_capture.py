@@ -124,6 +124,7 @@ class WireConnection:
         self._in = _Direction(there, here, first ^ 0x5A5A5A5A)
         self._open = True
         self._ended: _Direction | None = None
+        # maximum segment size
         options = struct.pack(">BBH", 2, 4, self._out.most)
         self._put(ts_ns, self._out, SYN, b"", options)
         self._put(ts_ns, self._in, SYN | ACK, b"", options)
@@ -217,10 +218,12 @@ class _Direction:
     def packet(self, acknowledged: int, flags: int, payload: bytes, options: bytes) -> bytes:
         """Return the complete packet with checksums."""
         size = 20 + len(options)
+        # length in words of 4 bytes, in the upper 4 of 16 bits: size / 4 << 12
         fields = (*self._ports, self.sequence, acknowledged, size << 10 | flags, _WINDOW)
         head = _TCP_HEADER.pack(*fields, 0, 0) + options
         total = size + len(payload)
         words = self._fixed + total + int.from_bytes(head, "big")
+        # an odd payload counts as if a zero byte followed
         words += int.from_bytes(payload, "big") << (8 if len(payload) & 1 else 0)
         checksum = _complement(words)
         head = _TCP_HEADER.pack(*fields, checksum, 0) + options
@@ -231,6 +234,7 @@ class _Direction:
         if self._v6:
             return _V6_HEADER.pack(6 << 28, length, _TCP, _HOPS, source, destination)
         self._number = (self._number + 1) & 0xFFFF
+        # version 4 with 5 words of header; 0x4000: do not fragment
         fields = (0x45, 0, 20 + length, self._number, 0x4000, _HOPS, _TCP)
         header = _V4_HEADER.pack(*fields, 0, source, destination)
         checksum = _complement(int.from_bytes(header, "big"))

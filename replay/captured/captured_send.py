@@ -41,6 +41,7 @@ BODY_LIMIT: Final = 16 * 1024 * 1024
 """bytes of a decompressed body; a broker's default takes 4 MiB"""
 SET_BY_PRODUCER: Final = ("TRAN_MSG", "PGROUP")
 """properties of a half message that the producer sets again"""
+# what `unique_key` and `is_half` read after a release
 _KEPT_PROPERTIES: Final = ("UNIQ_KEY", "TRAN_MSG")
 _LONG_PROPERTIES: Final = 1024
 _STATES: Final = {int(state): state for state in TransactionState}
@@ -300,6 +301,7 @@ class CapturedSend:
         if self.seen.pdu is not None:  # its connection may still wait for the response
             self.seen.pdu.forget_fields()
         self.header = self.header.shortened()
+        # these keep the bytes of packets alive
         self.seen.pdu = self.response.pdu = self.response.request = None
         self.overtaken_by = []
         self.further_attempts = []
@@ -374,6 +376,7 @@ def messages_of(
         most = min(BODY_LIMIT, budget.room)
         output = decompress(body, kind, most)
         budget.spend(len(output.data))
+        # the budget cut it: that says nothing about the capture
         if output.truncated and most < BODY_LIMIT:
             budget.end(str(seen.origin))
             return Refusal(SkipReason.TOO_MUCH)

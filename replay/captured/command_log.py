@@ -173,6 +173,7 @@ class LogReader:
             row.version,
             row.serialize_type,
             b"",
+            # a log does not say how much of a cut body is missing: any number above 0 refuses it
             row.missing_bytes
             + sum(1 for message in messages if message.body_truncated or message.missing),
             tuple(self._message_of(message) for message in messages),

@@ -60,6 +60,7 @@ def repeatable(
                 inputs.append(name)
                 continue
             path = temporary_in(Path(tempfile.gettempdir()), "rmqtool-replay-")
+            # before the copy: a part of one is removed, too
             copies.append(path)
             _copy(name, path, tick)
             inputs.append(CopiedSource(name, path))

@@ -88,6 +88,7 @@ class LookAhead:
         self._bodies = bound("bytes of sends that wait", MAX_WAITING_BYTES, "continued without")
         self._known = bound("messages that may be tried again", MAX_KEYS, "forgotten")
         self._unanswered = bound("requests without response", MOST_OPEN, "forgotten")
+        # all loops over the sources share the budget; what the last one held is gone
         self._waiting.held = self._bodies.held = 0
         self._queue: deque[CapturedSend | Refused] = deque()
         # the first entry is often removed, which is slow in a plain dict
@@ -107,6 +108,7 @@ class LookAhead:
 
     def request(self, seen: Seen) -> None:
         """Take the next request, which is a send or the end of a transaction."""
+        # packets may be out of order, but what is over stays over
         self._now = max(self._now, seen.origin.time)
         if seen.code == END_TRANSACTION and not self._raw:
             self._end_transaction(seen)
@@ -137,6 +139,7 @@ class LookAhead:
         self._note_open(captured, seen)
         if seen.is_oneway:
             captured.response.status = ONEWAY
+            # a half message still waits for the end of its transaction
             captured.settled = self._raw or not header.is_half
         self._queue.append(captured)
         self._bodies.held += captured.held
@@ -154,6 +157,7 @@ class LookAhead:
         self._now = max(self._now, time)
         pending = self._pending.pop(key, None)
         if pdu is None:
+            # a log has no packets that show whether the other direction was captured
             self._note_responding(key)
         if pending is None:
             return
@@ -312,6 +316,7 @@ class LookAhead:
         pending[seen.origin.key] = _Pending(captured, seen.origin, broker, further)
         if further is not None:
             self._hold_request(seen)
+        # the entry that was just added stays
         while len(pending) > 1:
             oldest = next(iter(pending))
             if not self._is_past(pending[oldest].captured):

@@ -22,6 +22,7 @@ class OwnConnections:
     def add(self, local: str, peer: str) -> None:
         """Remember a connection that was just opened."""
         ends = self._ends
+        # a packet of either direction may be looked up
         for pair in ((local, peer), (peer, local)):
             ends.pop(pair, None)
             ends[pair] = None

@@ -159,6 +159,7 @@ class CapturedSource:
             self._response(command)
             return
         code = pdu.command.code
+        # also if it is not replayed: nothing may be sent to any server of the capture
         self._note_request(pdu.dst, code, pdu.command.ext_fields)
         if self._raw_codes is not None:
             if code not in self._raw_codes:
@@ -214,6 +215,7 @@ class CapturedSource:
             source.max_ratio = self._options.max_ratio
         reader = LogReader(source.name, SourceError)
         try:
+            # a take after each chunk: what is settled does not pile up
             for chunk in source.chunks():
                 for row in reader.receive(chunk):
                     self._receive_row(reader, row)
@@ -267,6 +269,7 @@ class CapturedSource:
 
     def _note_request(self, server_address: str, code: int, fields: Mapping[str, str]) -> None:
         note_server(self.responders, server_address)
+        # a broker names its own address, even if no request to it was captured
         registered = fields.get("brokerAddr") if code == REGISTER_BROKER else None
         if registered:
             note_server(self.responders, registered)

@@ -139,6 +139,7 @@ class ClusterClient:
         if not strangers:
             return
         deadline = self.network.now() + min(timeout_ms, _GREETING_MS) * MS
+        # may reach 0 before the Await begins, if all fail at once: then nobody waits
         left = len(strangers)
         waiting: list[Resumable] = []
 
@@ -206,10 +207,12 @@ class ClusterClient:
         if now >= self._heartbeat_due:
             self._heartbeat_due = now + self.config.heartbeat_ms * MS
             self.routes.drop_offline()
+            # a broker that left the routes and comes back is greeted as a new one
             self._greeted &= set(self.routes.masters())
             for address in self.routes.masters():
                 deadline = now + self.config.api_timeout_ms * MS
                 self.runner.start(self._heartbeat(address, deadline))
+        # with a slow NameServer a round may take longer than the interval: rounds must not overlap
         if now >= self._poll_due and not self._polling:
             self._poll_due = now + self.config.poll_namesrv_ms * MS
             self._polling = True
@@ -242,6 +245,7 @@ class ClusterClient:
         """Return the requests that unregister this client from brokers."""
         deadline = self.network.now() + min(self.config.api_timeout_ms, 1000) * MS
         # a broker forgets the client by itself when its connection ends
+        # no new connections only to say goodbye
         greeted = [address for address in self._greeted if self.channels.get(address) is not None]
         return [self._unregister(address, deadline) for address in greeted]
 
@@ -261,6 +265,7 @@ def _unheard() -> SendTimeoutError:
 def _client_id(config: ProducerConfig, ip: str, now: int) -> str:
     instance = config.instance_name
     if instance == DEFAULT_INSTANCE:
+        # as Java since 4.9.0
         instance = f"{os.getpid()}#{now}"
     parts = [f"{ip}@{instance}"]
     if config.unit_name:

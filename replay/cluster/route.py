@@ -103,6 +103,7 @@ def _route_of(
     if isinstance(order, str) and order:
         ordered, left_out = _ordered(topic, order)
         return Route(topic, ordered, addresses, counts, {}, left_out)
+    # as in Java, an empty orderTopicConf is not null: the mapping does not count
     if order is None and isinstance(mapping, dict) and mapping:
         logical, left_out = _logical(topic, mapping)
         sorted_queues = sorted(logical, key=lambda queue: queue.queue_id)
@@ -137,6 +138,7 @@ def _rows_of(rows: object, most_queues: int | None) -> Iterator[tuple[str, int, 
         name = _member(row, "brokerName")
         perm, writes = _number(row, "perm"), _number(row, "writeQueueNums")
         if most_queues is not None:
+            # as Java: a topic that a send creates gets as many queues as the template has to read
             writes = min(most_queues, _number(row, "readQueueNums"))
         if isinstance(name, str):
             yield name, perm, max(writes, 0)

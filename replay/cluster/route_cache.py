@@ -166,9 +166,11 @@ class RouteCache:
 
     def _keep(self, route: Route) -> PublishTable:
         """Store a route; an unchanged one keeps the round-robin index."""
+        # brokers that this route lost may be in another: drop_offline decides
         self._brokers.update(route.addresses)
         table = self._tables.get(route.topic)
         if table is None or table.route != route:
+            # queues that the fault strategy renamed (up to 5.1.3) stay so until the route changes
             table = self._tables[route.topic] = PublishTable(route)
         self.on_route()
         return table

@@ -70,6 +70,7 @@ VARIANTS: tuple[FaultRules, ...] = (
 """Rules by version, oldest first; `name` is the first constant of MQVersion that has them."""
 
 _OWN = FaultRules("", "")
+# -1: older than every version that has a name
 _SINCE = tuple((ordinal_of(rules.name) or 0) if rules.name else -1 for rules in VARIANTS)
 _TYPICAL = {"4.7": VARIANTS[0], "4.8": VARIANTS[3], "5.1": VARIANTS[-1]}
 

@@ -46,6 +46,7 @@ class QueueIndex:
 
     def next(self) -> int:
         """Return the next number, 0 to 2^31 - 1."""
+        # Java's int overflows to negative numbers, and the mask cuts off the sign
         self.value = (self.value + 1) & 0xFFFFFFFF
         return self.value & _INT_MASK
 
@@ -159,6 +160,7 @@ class FaultStrategy:
         item.current_latency = latency_ms
         if self._rules.modern:
             item.reachable = reachable
+            # since 5.1.4 a fast response does not end an isolation; before, it does
             if duration > 0:
                 item.start_timestamp = max(item.start_timestamp, now + duration)
         else:
@@ -257,6 +259,7 @@ class FaultStrategy:
         if self._rules.shuffles:
             self._random.shuffle(items)
         items.sort(key=lambda item: item._badness(now))
+        # as Java: half of them, rounded down, but a single item is chosen
         return items[: max(len(items) // 2, 1)]
 
     def _perhaps_better(self, now: int) -> frozenset[str]:
@@ -272,6 +275,7 @@ class FaultStrategy:
         better = self._better_half(now)
         if not better:
             return None  # Java fails on the missing name here, and continues with the next queue
+        # as Java: with a single item the index stays
         turn = self._worst.next() if len(self._items) > 1 else 0
         name = better[turn % len(better)].name
         count = publish.write_queue_nums(name)

@@ -109,6 +109,7 @@ class Pace:
             self._count += weight
             return due
         if self._last is not None:
+            # captured times may step back, due times must not
             gap = max(0, time - self._last)
             if options.max_gap is not None:
                 gap = min(gap, options.max_gap)

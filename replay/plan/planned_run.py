@@ -1,7 +1,6 @@
 """Feed the sources through the planner, loop by loop: yield steps and skipped sends.
 
-Rules: memory does not depend on the sources; skipped sends are counted by reason. The planner is
-created after the first command is read, because a time of day refers to that command's day.
+Rules: memory does not depend on the sources; skipped sends are counted by reason.
 """
 
 from __future__ import annotations
@@ -97,6 +96,7 @@ class PlannedRun:
                 return
             planner.again()
             self.source = self._opened(self.source.relays)
+            # `stop` may have reached the source of the last loop only
             if self._stopped:
                 return
 
@@ -108,6 +108,7 @@ class PlannedRun:
             if self.planner is None:
                 if self.source.first_time is None:
                     continue
+                # only now: a time of day in the options refers to the day of the first command
                 options = self._options_of(self.source.first_time)
                 self.planner = Planner(options, self._rewrite, self.budget)
             for planned in portions_of(self.planner.steps(batch)):

@@ -261,6 +261,7 @@ class Planner:
             return
         groups = {group for _, group in chosen}
         topics = {message.topic for message, _ in chosen}
+        # a rewrite may give its messages several topics or groups, which no batch can have
         is_batch = captured.header.is_batch and self.options.batches is BatchPolicy.keep
         if is_batch and len(groups) == len(topics) == 1:
             yield from self._step(captured, tuple(item for item, _ in chosen), chosen[0][1], True)
@@ -293,7 +294,9 @@ class Planner:
         for step in self._step(captured, (message,), captured.header.group, False):
             step.raw = raw
             step.mode = SendMode.ONEWAY if raw.oneway else SendMode.SYNC
+            # not marked: the request is sent as it was captured
             step.messages = (message,)
+            # an END_TRANSACTION is a request of its own here
             step.state = None
             yield step
 
@@ -319,6 +322,7 @@ class Planner:
             self.ended = True
             return
         due = self._pace.due(captured.seen.origin.time, len(messages))
+        # due times never decrease: nothing that follows is within the time
         if options.duration is not None and due >= options.duration:
             self.ended = True
             return
@@ -352,12 +356,14 @@ class Planner:
         """Return the message with its replay mark, and the UNIQ_KEY kept or as a property."""
         properties = dict(message.properties)
         key = properties.get(UNIQ_KEY)
+        # a second loop with the same ids would look like duplicates
         if key is not None and (self.options.ids is Ids.new or self._loop):
             del properties[UNIQ_KEY]
             properties[ORIGINAL_KEY] = key
         if self.options.mark is not None:
             properties[MARK] = self.options.mark
         if wants_reply:
+            # the producer gives the request its own; these would name the captured client
             for name in REQUEST_PROPERTIES:
                 properties.pop(name, None)
         return replace(message, properties=properties)
@@ -368,6 +374,7 @@ class Planner:
             return SendMode(wanted.value)
         if captured.response.status == ONEWAY:
             return SendMode.ONEWAY
+        # a synchronous client waits for a response before its next request
         return SendMode.ASYNC if captured.overlapped else SendMode.SYNC
 
     def _queue_of(self, captured: CapturedSend, message: Message) -> CapturedQueue | None:

@@ -112,6 +112,7 @@ def _function_of(data: bytes, name: str) -> Function:
 def _content_of(name: str, kind: str) -> bytes:
     path = Path(name)
     try:
+        # a pipe could block, a device never end
         if path.exists() and not path.is_file():
             raise RewriteError(f"{name}: not a regular file")
         with path.open("rb") as file:
@@ -234,6 +235,7 @@ def rules_of(data: bytes, path: str) -> list[Rule]:
 def _called(function: Function, message: Message) -> Message | None:
     name = getattr(function, "__name__", "the function")
     try:
+        # a copy: the function may change it in place
         changed = function(replace(message, properties=dict(message.properties)))
     except Exception as error:  # the user's function may raise anything
         place = f"{name}, message {message.unique_key or message.topic}"

@@ -104,6 +104,7 @@ class FaultyServer:
         """Forward a request to the real server."""
         assert isinstance(request, ProxiedRequest)
         connection = cast(FaultyConnection, request.connection)
+        # a request that waits for its response keeps only its header
         raw, request.raw, request.body = request.raw, b"", b""
         connection.execute(request, raw)
 

@@ -1,9 +1,8 @@
 """Map real addresses to own listeners, opened when a route contains the address.
 
 Rules: a listener uses the real port if it is free, so addresses stay recognizable, and the VIP
-channel two below it. A broker that is down at an address of this proxy keeps its port: a listener
-there would connect to itself. Own addresses are never fronted again. Replication ports are not in
-routes and have no front.
+channel two below it. Own addresses are never fronted again. Replication ports are not in routes and
+have no front.
 """
 
 from __future__ import annotations
@@ -113,6 +112,7 @@ class Fronts:
             self._failed(f"{address} is not fronted: there are {MOST_FRONTS} brokers already")
             return None
         try:
+            # not the port of a broker on this machine: while it is down, a listener reaches itself
             bound, vip = _bound(self._host, 0 if grpc or self._is_here(parts[0]) else parts[1])
         except OSError as error:
             self._failed(f"{address} is not fronted: {error.strerror or error}")

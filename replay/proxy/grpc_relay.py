@@ -135,16 +135,19 @@ class GrpcRelay:
     def _passed(self, frame: bytes) -> bytes:
         """Return the output for a frame: nothing yet, the frame, or a route before it."""
         kind, flags = frame[3], frame[4]
+        # the top bit is reserved (RFC 9113, 4.1)
         stream = int.from_bytes(frame[5:HEAD]) & 0x7FFFFFFF
         waiting = self._asking.get(stream)
         if waiting is None:
             return frame
         if kind == DATA:
             waiting += frame  # frames are kept to be sent unchanged if needed
+            # beyond, it is no route that a client takes
             if not flags & END_STREAM and len(waiting) <= _LARGEST_MESSAGE:
                 return b""
             del self._asking[stream]
             return self._rewritten(bytes(waiting), stream, flags & END_STREAM)
+        # the first HEADERS come before any DATA; those after it are trailers
         if kind in (HEADERS, RST_STREAM) and waiting:
             del self._asking[stream]
             return self._rewritten(bytes(waiting), stream, 0) + frame

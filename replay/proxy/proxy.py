@@ -146,6 +146,7 @@ class Proxy:
 
     async def close(self) -> None:
         """Close every connection and stop listening."""
+        # first, so that no connection comes while the others end
         for port in self._ports:
             port.close()
         for port in self._ports:
@@ -185,6 +186,7 @@ class Proxy:
         options = self.options
         if options.advertised or options.host not in WILDCARDS:
             return options.advertised or options.host
+        # a client that reached this address reaches the other ports there, too
         return host_of(local)
 
     def why_not(self, address: str, named: str) -> str | None:
@@ -497,6 +499,7 @@ class ProxyConnection:
     def _server_takes(self) -> None:
         """Resume reading from the client."""
         self._proxy.room.take(-self._client_waits)
+        # exactly one resume for each pause: pauses nest
         if self._client_waits and self._client is not None:
             self._client.resume_reading()
         self._client_waits = 0
@@ -522,6 +525,7 @@ class ProxyConnection:
             except TargetRefused as refusal:
                 self._server_refused(str(refusal), "")
                 return
+        # the user may have taken a while to agree
         if not self._closed:
             timeout = int(options.connect_seconds * 1e9)
             proxy = self._proxy
@@ -622,6 +626,7 @@ class ProxyConnection:
     def _end(self, by_client: bool, reset: bool) -> None:
         if self._closed:
             return
+        # what was held for new fronts still reaches the client
         if not reset:
             self._release()
         self._closed = True
@@ -639,6 +644,7 @@ class ProxyConnection:
                 link.reset()
             else:
                 link.close()
+                # a side that no longer reads would keep the connection forever
                 if link.unsent:
                     asyncio.get_running_loop().call_later(_LINGER_SECONDS, link.abort)
         self._client = self._server = self._finished = None

@@ -36,8 +36,10 @@ class Tap:
         """bytes written"""
         self._descriptor = descriptor
         self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        # each counter has one writer, so no lock is needed
         self._queued = 0
         self._taken = 0
+        # a daemon: a reader that takes nothing must not keep the process from ending
         self._thread = threading.Thread(target=self._write_all, name=name, daemon=True)
         self._thread.start()
 

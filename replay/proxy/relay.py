@@ -31,6 +31,7 @@ _begin_of: Final = struct.Struct(">II8s4s").unpack_from
 """a prefix, and what follows it"""
 _JSON_BEGIN: Final = b'{"code":'
 _CODES: Final = answered_with_addresses()
+# what follows {"code": in the four bytes that are looked at
 _JSON_CODES: Final = frozenset(f"{code},".encode()[:4] for code in _CODES)
 _BINARY_CODES: Final = frozenset((code & 0xFFFF).to_bytes(2, "big") for code in _CODES)
 """how the codes of requests begin that are looked at"""
@@ -91,6 +92,7 @@ class Stream:
         This is nearly all traffic. `requests`: also check for requests whose responses may contain
         broker addresses.
         """
+        # within a frame the position of the next prefix is not known here
         if self._counted or self._held or self._decoder.held_bytes or self._inside:
             return False
         at, end = 0, len(data)
@@ -102,6 +104,7 @@ class Stream:
             if total >> 31 or not is_prefix(total << 32 | second):
                 return False
             if begin == _JSON_BEGIN:
+                # no digit: white space or a text, which only a decoder understands
                 if requests and (code in _JSON_CODES or not code[:1].isdigit()):
                     return False
             elif second >> 24 != BINARY_TYPE or (requests and begin[:2] in _BINARY_CODES):
@@ -288,6 +291,7 @@ class ProxyRelay:
 
     def _give_up(self, stream: Stream, data: bytes, *, from_client: bool) -> None:
         """Forward held bytes, and everything else unchanged from now on."""
+        # held bytes include those of this call
         held = stream.rest()
         stream.close()
         data = held or data

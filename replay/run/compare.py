@@ -141,6 +141,7 @@ class Comparison:
         self.new_failures += is_new_failure
         self.fixed += is_fixed
         self.maybe_twice += row.maybe_twice
+        # in the order of _EXAMPLES
         kinds = (is_new_failure, is_fixed, row.maybe_twice)
         for is_one, examples in zip(kinds, self.examples.values(), strict=True):
             if is_one and len(examples) < MAX_EXAMPLES:
@@ -149,6 +150,7 @@ class Comparison:
 
     def _add_latencies(self, row: OutcomeEntry, then: Side, now: Side) -> None:
         key = row.captured_broker, row.broker or row.address or "-"
+        # a capture may name any number of brokers
         if key not in self.brokers and len(self.brokers) >= MAX_BROKERS:
             key = "others", "others"
         broker = self.brokers.setdefault(key, BrokerFigures())
@@ -158,6 +160,7 @@ class Comparison:
         if row.captured_latency_us is not None:
             self.captured_latency.add(row.captured_latency_us)
             broker.captured.add(row.captured_latency_us)
+        # a oneway send has no response: its time is only that of writing
         if row.latency_us is not None and row.result is not Result.sent:
             self.replayed_latency.add(row.latency_us)
             broker.replayed.add(row.latency_us)

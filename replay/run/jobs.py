@@ -39,8 +39,7 @@ class LaneShares:
     """Assigns steps to processes: all steps are added first, then dealt.
 
     Steps that wait for each other go to one process: lanes that share a step form one set
-    (union-find). Lanes are buckets of a fixed-size table; a collision only joins two sets
-    unnecessarily. Forked processes share the hash seed that this depends on.
+    (union-find).
     """
 
     def __init__(self, jobs: int) -> None:
@@ -58,6 +57,8 @@ class LaneShares:
         if not step.lanes:
             self.free += 1
             return
+        # Memory is fixed: a collision only joins two sets unnecessarily. Forked processes share the
+        # seed of hash().
         first, *others = (hash(lane) % BUCKETS for lane in step.lanes)
         self._steps[first] += 1
         for other in others:
@@ -182,6 +183,7 @@ class _Job:
     def close(self) -> None:
         """Close its pipe, kill it if needed, and wait; return its exit status."""
         os.close(self._inward)
+        # else waitpid would wait until its share is sent
         if not self.has_ended:
             os.kill(self.pid, signal.SIGKILL)
         os.close(self.outward)
@@ -272,6 +274,7 @@ class JobRun:
                 self._broadcast(b"stop")
         if not self._started and all(other.report.ready or other.has_ended for other in self._jobs):
             self._started = True
+            # the monotonic clock is one for all processes of a machine
             self._broadcast(b"go %d" % (time.monotonic_ns() + _SOON))
         if all(other.has_ended for other in self._jobs):
             ended.set()
@@ -426,6 +429,7 @@ class _Worker:
             lines.append(b"stop")
         for line in lines:
             word, _, number = line.partition(b" ")
+            # also for a stop: the worker must not wait for a start that never comes
             if not self._go.done():
                 self._go.set_result(natural_of(number.decode()) or time.monotonic_ns())
             if word == b"stop":
@@ -449,5 +453,6 @@ class _Worker:
             report.begun, report.ended = self._run.journal.begun, self._run.journal.ended
         line = msgspec.json.encode(report) + b"\n"
         with suppress(BrokenPipeError):
+            # a pipe may take less than a whole report
             while line:
                 line = line[os.write(self._outward, line) :]

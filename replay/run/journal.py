@@ -127,6 +127,7 @@ class JournalWriter:
             for place in reversed(self._begins):  # from the end, so that the places stay right
                 del self._waiting[STEPS][place]
             self._begins.clear()
+            # into the space just released; outcomes first, because a resume needs them
             for name in (STEPS, ATTEMPTS, SKIPPED):
                 with suppress(JournalError):
                     self._write_waiting(name)
@@ -175,6 +176,7 @@ class JournalWriter:
                 _write_all(number, data)
             except OSError:
                 with suppress(OSError):
+                    # a partial line would join the next one, and both be unreadable
                     os.ftruncate(number, size)
                 raise
 
@@ -288,12 +290,10 @@ def _lines_of(path: Path, begin: int) -> Iterator[bytes]:
 
 
 def _open_own(path: Path, flags: int) -> int:
-    """Open a regular file without other links; JournalError for anything else.
-
-    A journal may be untrusted: a link in it could make us change another file.
-    """
+    """Open a regular file without other links; JournalError for anything else."""
     try:
-        # without O_NONBLOCK, a pipe of that name would wait for its other end
+        # A journal may be untrusted: a link in it could make us change another file. Without
+        # O_NONBLOCK, a pipe of that name would wait for its other end
         number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, PRIVATE)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
@@ -312,6 +312,7 @@ def _open(path: Path, shared: bool) -> int:
     with _locked(number, shared):
         size = os.fstat(number).st_size
         at = size
+        # backwards: the last complete line is near the end of a file that may be large
         while at > 0:
             start = max(0, at - _READ)
             line_end = os.pread(number, at - start, start).rfind(b"\n")
@@ -393,6 +394,7 @@ class Progressed:
         if step < self._low:
             return
         self._above.add(step)
+        # memory depends on the gaps between ended steps, not on their number
         while self._low in self._above:
             self._above.remove(self._low)
             self._low += 1

@@ -130,6 +130,7 @@ class RawSender:
         if error is not None:
             timed_out = isinstance(error, SendTimeoutError)
             outcome = AttemptOutcome.TIMEOUT if timed_out else AttemptOutcome.LOST
+            # None: nothing was written
             outcome = outcome if invoke.request_bytes is not None else AttemptOutcome.CONNECT
         queue_id = step.captured.header.queue_id
         queue = MessageQueue(step.messages[0].topic, step.captured.header.broker_name, queue_id)

@@ -1,8 +1,7 @@
 """Read the next steps of a plan in a thread while others are sent.
 
-Rules: a limited number of steps is held and read in small portions, so a send never waits long for
-the interpreter lock. A source error is raised after all earlier steps are returned. `learn` is
-called before a step is returned, so the addresses of its captures are known.
+Rules: a limited number of steps is held and read in small portions. A source error is raised after
+all earlier steps are returned. `learn` is called before a step is returned.
 """
 
 from __future__ import annotations
@@ -87,6 +86,7 @@ class ReadAhead:
         """
         self._batches = batches
         self._depth = depth
+        # small, so that a send never waits long for the interpreter lock
         self._portion = min(depth, _AT_A_TIME)
         self._bodies = (Budget() if budget is None else budget).bound(*READ_AHEAD)
         self._bodies.held = 0
@@ -123,6 +123,7 @@ class ReadAhead:
             await self._change()
         if not self._learned:
             self._learned = True
+            # before the step leaves: nothing may be sent to an address of its capture
             self._learn()
         step = self._steps.popleft()
         self._bodies.held -= _size_of((step,))
@@ -136,6 +137,7 @@ class ReadAhead:
         self._problem = None
         self._steps.clear()
         self._bodies.held = 0
+        # a read that is still running finds this, and its steps are dropped
         self._reading = None
         self._reader.shutdown(wait=False, cancel_futures=True)
         self._news.set()
@@ -152,6 +154,7 @@ class ReadAhead:
         if self._reading is None and not self._ended:
             room = self._bodies.room
             if not room:
+                # `next` reads on when it has taken bodies out
                 self._bodies.end(_place_of(self._steps))
                 return
             self._reading = self._loop.run_in_executor(

@@ -65,6 +65,7 @@ def outcome_of(step: PlannedSend, sent: Sent, late_ns: int, again: bool) -> Outc
         maybe_twice=again or sent.maybe_stored_before,
         state=None if step.state is None else step.state.name.lower(),
         captured_code=response.code,
+        # only now, at the end of the send: later packets may have completed it
         captured_result=captured_side(step.captured).result,
         captured_latency_us=response.latency_us,
         captured_attempts=response.attempts,
@@ -160,6 +161,7 @@ class OrderedLanes:
     def add(self, step: PlannedSend) -> Place:
         """Add the next step of the plan; return its place, which is ready if it waits for none."""
         place = Place(step)
+        # without repeats: a step that is twice in a lane would wait for itself
         for lane in dict.fromkeys(step.lanes):
             before = self._last.get(lane)
             if before is not None:
@@ -176,6 +178,7 @@ class OrderedLanes:
         place.ended = True
         self.bytes -= place.step.size
         for lane in place.step.lanes:
+            # an idle lane has no entry, so that memory depends on the steps in flight alone
             if self._last.get(lane) is place:
                 del self._last[lane]
         ready = []
@@ -236,6 +239,7 @@ class _Replayer:
             on_attempt=self._note_attempt,
             guard=run.guard.why_not,
             budget=run.budget,
+            # the run bounds the sends: the producers must not hold them back, too
             in_flight_least=max(config.in_flight_least, run.in_flight),
         )
         self._resender = Resender(1 + config.retries)
@@ -260,6 +264,7 @@ class _Replayer:
 
     async def run(self, stoppable: Stoppable) -> Figures:
         """Send until the plan ends or `stop` is called."""
+        # a captured address may be behind the name
         self._targets += await self._resolved()
         self._start = self._now()
         ticker = self._loop.create_task(self._tick())
@@ -375,8 +380,10 @@ class _Replayer:
         if before is not None and before.is_done(step.number):
             self.figures.done_before += 1
             return True
+        # before it is due, because a new producer takes time to start
         await self._prepare(step)
         await self._ask_consent(step)
+        # after the first producer has started: its start makes no send late
         self._note_first(step)
         if not await self._is_due(step.due - (self._shift or 0)):
             return False
@@ -409,6 +416,7 @@ class _Replayer:
             return False
         if self._lanes.waiting >= max(_WAITING, 4 * self._run.in_flight):
             return False
+        # a step that is larger than the limit is sent alone
         if self._lanes.bytes and self._lanes.bytes + step.size > self._bodies.most:
             self._bodies.end(f"at packet {step.origin.packet} of {step.origin.capture}")
             return False

@@ -88,6 +88,7 @@ class QueueMap:
 
     def find(self, queues: Sequence[MessageQueue], wanted: CapturedQueue) -> MessageQueue:
         """Return the mapped queue among the topic's queues (at least one)."""
+        # a copy of the captured cluster has brokers of the same names
         own = [queue for queue in queues if queue.broker_name == wanted.broker]
         if not own:
             names = sorted({queue.broker_name for queue in queues})
@@ -150,6 +151,7 @@ class Resender:
         queue = step.queue
         if queue is None or step.state is not None or step.wants_reply:
             return False
+        # not strict: the second try is the producer's, with retries of its own
         if number >= (self._strict_tries if queue.strict else min(2, self._strict_tries)):
             return False
         if step.mode is SendMode.ONEWAY:

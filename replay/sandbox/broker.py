@@ -94,6 +94,7 @@ class Broker(SandboxServer):
             state.topics.put(TopicConfig(topic, 1, 1))
         queues = options.auto_create_queues
         state.topics.put(TopicConfig(DEFAULT_TOPIC, queues, queues, READ | WRITE | 1))
+        # as in RocketMQ: each cluster and each broker is a topic, too
         for name in (options.cluster, state.name):
             state.topics.put(TopicConfig(name, 1, 1, READ | WRITE | 1))
         state.topics.put(TopicConfig(f"{options.cluster}{REPLY_SUFFIX}", 1, 1))
@@ -120,6 +121,7 @@ class Broker(SandboxServer):
                 f"{state.options.store} has more messages than broker {self.name} may hold",
                 "raise store_limit, or let it forget the oldest ones with drop_oldest",
             ) from None
+        # Damaged rows stay in the file, whose index allows one row at an offset.
         state.store.end_offset = max(state.store.end_offset, journal.blocked)
         state.store.go_on_with(journal)
         for problem in journal.problems:

@@ -166,6 +166,7 @@ class ClientTable:
             members = self.producers[group] = _members(self._room)
         new = client.connection not in members
         if not members.put(client.connection, client):
+            # a group without members takes no room
             if not members:
                 self._end_producers(group)
             return False
@@ -273,6 +274,7 @@ def _update(known: BoundedTable[str, Subscription], now: list[Subscription]) -> 
         old = known.get(subscription.topic)
         newer = old is None or old.version < subscription.version
         if newer and known.put(subscription.topic, subscription):
+            # a newer version of the same expression changes nothing for the members
             changed |= old is None or old.expression != subscription.expression
     # what a heartbeat no longer names is unsubscribed
     topics = {subscription.topic for subscription in now}

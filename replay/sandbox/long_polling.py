@@ -101,6 +101,7 @@ class LongPolling:
             held.resume()
 
     def _remove(self, held: Held) -> bool:
+        # answered or dropped already
         if held.timer is None:
             return False
         held.timer.cancel()

@@ -159,6 +159,7 @@ class NameServer(SandboxServer):
             config = broker.topics.get(topic)
             if config is None:
                 continue
+            # 1 (inherit) is of the topic alone
             perm = config.perm & (broker.perm() | 1)
             if broker.name in self._wiped:
                 perm &= ~WRITE
@@ -292,6 +293,7 @@ class NameServer(SandboxServer):
         if max(len(name), len(address), len(request.text("clusterName"))) > NAME_LIMIT:
             raise BadRequest("the name of the broker, its address, or its cluster is too long")
         if registered is not None:
+            # first: the new topics may need the room of the old ones
             registered.topics.empty()
         topics = _registered_topics(request, self._room)
         if registered is None:

@@ -30,6 +30,7 @@ class Room:
 
     def take(self, size: int) -> bool:
         """Reserve bytes, or release a negative number; return whether that was allowed."""
+        # a release is always allowed, even beyond the limit
         if size > 0 and not self.takes(size):
             return False
         self.used += size

@@ -87,9 +87,11 @@ class Sandbox:
             listener.close()
         for broker in self.brokers.values():
             broker.close()
+        # without a start there is no injector
         if self._listeners:
             self.injector.close()
         for listener in self._listeners:
+            # what was just accepted becomes a connection first, which the loop below closes
             await listener.settled()
         self.hub.close()
         for connection in list(self.hub.connections):
@@ -136,6 +138,7 @@ class Sandbox:
         self.namesrv = endpoint_text(options.host, bound.getsockname()[1])
         self._listen(names, bound)
         names.tell(EventKind.LISTENING, detail=self.namesrv)
+        # last: their windows count from now, without the time that a restore took
         injector.add(options.injections)
         self.hub.watch_silence(options.greeting_ms / 1000, options.idle_ms / 1000)
 

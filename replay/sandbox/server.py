@@ -221,6 +221,7 @@ class Connection(asyncio.Protocol):
         self._used = self._loop.time()
         for received in self._reader.receive(data):
             self._receive(received)
+            # the request may have ended the connection
             if self._transport is None:
                 return
         problem = self._reader.problem
@@ -240,6 +241,7 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Close the connection: the client has finished."""
+        # as Netty without ALLOW_HALF_CLOSURE
         return False
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002

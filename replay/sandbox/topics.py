@@ -31,6 +31,7 @@ INHERIT: Final = 1
 _OF_ROCKSDB: Final = {CHECKPOINT_TOPIC, ROCKSDB_HALF_TOPIC, ROCKSDB_OP_HALF_TOPIC}
 OWN_TOPICS: Final = (SYSTEM_TOPICS | {TIMER_TOPIC}) - _OF_ROCKSDB
 """Topics that a broker has from its start."""
+# since 4.7; retry and dead-letter topics have the name of a group in theirs
 _LONGEST: Final = 127
 _LONGEST_RETRY: Final = 255
 TOPICS_LIMIT: Final = 100_000
@@ -183,6 +184,7 @@ class TopicTable:
         if default_topic == DEFAULT_TOPIC and not auto_create:
             return None
         number = max(0, min(queues, pattern.write_queues))
+        # a topic that a send makes is no template itself
         perm = pattern.perm & ~INHERIT
         return replace(
             pattern, name=topic, read_queues=number, write_queues=number, perm=perm, order=False

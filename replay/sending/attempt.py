@@ -105,6 +105,7 @@ class Sending(msgspec.Struct, eq=False):
     """all of a batch"""
     prepared: Prepared = _NOT_PREPARED
     """encoded message"""
+    # msgspec gives each instance its own copy of an empty default
     attempts: list[Attempt] = []
     """all attempts so far"""
     hook_errors: list[Exception] = []
@@ -158,6 +159,7 @@ class AttemptSender:
         address = self._address_of(sending, request, queue, broker, why)
         mode = sending.mode
         invoke = Invoke(address, request, deadline, mode is SendMode.SYNC)
+        # before the send hooks, as in Java: a vetoed attempt calls no before_send
         if self._checks:
             self._check(sending, request, queue, address, why)
         context = self._before(sending, queue, address) if self._hooks else None
@@ -167,14 +169,18 @@ class AttemptSender:
         try:
             if permits is not None and not permits.take():
                 yield Acquire(permits, 1, deadline)
+            # still False if the wait for a permit failed: only a taken one is given back
             taken = permits is not None
             yield invoke
             again = self._client.channels.again_of(invoke)
             if again is not None:
+                # the refused request is an attempt of its own: a capture has it, with its response
                 self._record(sending, invoke, queue, why, None)
                 invoke, why = again, _GO_AWAY
                 yield invoke
+        # also GeneratorExit: an attempt that the caller abandons is recorded too
         except BaseException as problem:
+            # 0: it was never written; the record still needs a begin
             invoke.began = invoke.began or started
             invoke.ended = invoke.ended or self._network.now()
             failure = problem if isinstance(problem, ClientError) else _reason_of_cancel(problem)
@@ -196,6 +202,7 @@ class AttemptSender:
         if address is None:
             reason = f"broker {broker} has no master in the route"
             error = UnknownBrokerError(reason, "it is down, or being replaced")
+            # never yielded: it only carries fields of the record
             invoke = Invoke("", request, 0)
             invoke.ended = self._network.now()
             self._record(sending, invoke, queue, why, error)
@@ -204,6 +211,7 @@ class AttemptSender:
 
     def _uses_vip(self, sending: Sending) -> bool:
         """Return whether the next attempt uses the VIP channel."""
+        # as Java: the retries of an asynchronous send use the main port
         return self._vip and not (sending.mode is SendMode.ASYNC and sending.attempts)
 
     def _finish(
@@ -284,6 +292,7 @@ class AttemptSender:
             outcome,
             command.code if command is not None else None,
             command.remark if command is not None else None,
+            # code and remark already say what a broker responded
             error.reason if error is not None and command is None else None,
             why,
             invoke.local,
@@ -358,6 +367,7 @@ class AttemptSender:
 
 
 def _outcome_of(invoke: Invoke, error: ClientError | None) -> AttemptOutcome:
+    # an unusable response is garbage, although the broker answered
     if invoke.command is not None and not isinstance(error, ResponseError):
         return AttemptOutcome.ANSWERED
     if error is None:

@@ -1,7 +1,7 @@
 """Convert attempts to rows of the decoded log, so reports read our sends like captures.
 
 Rules: an attempt without a response, or without a connection, is `unanswered`, with the error as
-the remark. Rows have no packets, because nothing was captured.
+the remark.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def record_of_attempt(
         client_address=attempt.local,
         server_address=attempt.address,
         status=status,
+        # nothing was captured, so there are no packets
         request_packet=None,
         response_packet=None,
         request_time=attempt.begin,

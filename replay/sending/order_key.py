@@ -23,6 +23,7 @@ class KeySelector:
     def __call__(self, queues: Sequence[MessageQueue], _: Message) -> MessageQueue:
         """Return the queue of the key."""
         number = java_hash(self.key)
+        # Java's abs(hash % size) gives the same: its remainder has the sign of the hash
         place = abs(number) % len(queues)
         return queues[place]
 

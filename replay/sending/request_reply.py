@@ -1,7 +1,6 @@
 """Request-reply: a consumer's reply message is pushed by a broker.
 
-Rules: a reply is matched by its correlation id; an unexpected one is dropped. Heartbeats go to all
-brokers before the request, because any of them may have to push the reply.
+Rules: a reply is matched by its correlation id; an unexpected one is dropped.
 RocketMQ: DefaultMQProducerImpl.request, RequestFutureHolder, ClientRemotingProcessor (326).
 """
 
@@ -72,9 +71,11 @@ class PendingRequests:
                 TTL: str(timeout),
             }
         )
+        # before the send: the reply may overtake the response
         waiting = self._waiting[correlation] = _Waiting()
         try:
             yield from self._sender.find_queues(message.topic, timeout)
+            # any broker may have to push the reply: it must know this client
             yield from self._client.greet_all(max((deadline - network.now()) // MS, 1))
             left = max((deadline - network.now()) // MS, 1)
             yield from self._sender.send(request, SendMode.ASYNC, left)
@@ -107,10 +108,12 @@ class PendingRequests:
         fields = command.ext_fields
         properties = decode_properties(fields.get("properties", ""))
         waiting = self._waiting.get(properties.get(CORRELATION_ID, ""))
+        # as Java: the broker can do nothing about a reply that is late or a duplicate
         if waiting is None or waiting.reply is not None:
             self.dropped += 1
             channel.respond(command, self._client.response_of(_SUCCESS))
             return
+        # after an error here, the broker responds with an error to the consumer that replied
         whole = self._opened(channel, body, integer_of(fields.get("sysFlag", "0")) or 0)
         if whole is None:
             remark = "process reply message fail"
@@ -131,6 +134,7 @@ class PendingRequests:
         kind, room = compression_of(sys_flag), self._bodies.room
         is_too_much = len(body) > room
         if kind is not None:
+            # bounded by what may still be held: a small body can decompress to gigabytes
             whole = decompress(body, kind, room)
             is_too_much = whole.truncated
             if whole.problem is not None:

@@ -122,6 +122,7 @@ class FaultReports:
 
 CALLER: Final = "chosen by the caller"
 SELECTED: Final = "chosen by the selector"
+# Java's floors of backPressureForAsyncSendNum and backPressureForAsyncSendSize
 _LEAST_NUM: Final = 10
 _LEAST_SIZE: Final = 1024 * 1024
 
@@ -191,6 +192,7 @@ class Sender:
         timeout = self.config.api_timeout_ms if timeout_ms is None else timeout_ms
         deadline = self.client.network.now() + timeout * MS
         table = yield from self.client.routes.find_table(self._wrapped(topic), deadline)
+        # the application knows the topic without its namespace
         return [queue._replace(topic=topic) for queue in table.queues]
 
     def known_brokers(self, topic: str) -> list[str] | None:
@@ -234,6 +236,7 @@ class Sender:
         out_of_time = False
         for number in range(1, total + 1):
             began = self.client.network.now()
+            # before the look at the clock, as in Java: the index advances even if no time is left
             queue, why = self.strategy.select(table, last, number > 1, began // MS)
             if began >= sending.deadline and self._shares_timeout:
                 out_of_time = True
@@ -256,6 +259,7 @@ class Sender:
                 store_ok = stored.status is SendStatus.SEND_OK
                 if store_ok or not self.config.retry_another_broker_when_not_store_ok:
                     return stored
+        # as Java: stored but not OK is a result, even if the attempts after it failed
         if stored is not None:
             return with_attempts(stored, sending)
         raise self._failed(sending, cause, out_of_time) from cause
@@ -269,6 +273,7 @@ class Sender:
         target, why = self._choice(sending, table, queue, selector, began)
         broker = table.broker_of(target)
         request = self.attempts.request(sending, target, broker)
+        # Java reports to the strategy only where the strategy chose the broker
         free = queue is None and selector is None
         try:
             result = yield from self.attempts.attempt(
@@ -306,6 +311,7 @@ class Sender:
                 reports.asynchronous(target.broker_name, error, began, late)
                 late = False  # only the first attempt is handed over
                 now = self.client.network.now()
+                # as Java: neither an error code nor a missing permit is retried
                 again = isinstance(error, TransportError)
                 again = again and not isinstance(error, TooManyRequestsError)
                 retried += 1
@@ -327,6 +333,7 @@ class Sender:
     ) -> Steps[SendResult]:
         """Wait for an in-flight permit, then send asynchronously."""
         messages = sending.messages or [sending.message]
+        # a message larger than the limit would wait forever, so it takes all permits
         size = min(sum([len(message.body) for message in messages]), self._size_room.limit)
         acquired: list[tuple[Permits, int]] = []
         try:
@@ -411,6 +418,7 @@ class Sender:
 
     def _whole_deadline(self, sending: Sending, now: int) -> int:
         """Return the deadline of an attempt that starts now, by the client's release."""
+        # a release that does not share the timeout gives it whole to each synchronous attempt
         if self._shares_timeout or sending.mode is not SendMode.SYNC:
             return sending.deadline
         return now + sending.deadline - sending.begin

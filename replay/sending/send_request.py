@@ -48,6 +48,7 @@ class JsonTemplate:
     def __init__(self, command: RemotingCommand) -> None:
         names = list(command.ext_fields)[_VARYING]
         members = [f'"{name}":{quoted(text)}' for name, text in command.ext_fields.items()]
+        # split around _VARYING: its values are put between quotes, but properties have their own
         before = "".join(member + "," for member in members[:5])
         after = "".join("," + member for member in members[9:])
         self._parts = (
@@ -85,6 +86,7 @@ class BinaryTemplate:
                 serialize_type=ROCKETMQ,
             )
         )
+        # code 2, language 1, version 2 bytes; then opaque 4; then flag 4, remark length 4 (0)
         self._before, self._after = fixed[:5], fixed[9:17]
         self._head, self._tail = b"".join(entries[:5]), b"".join(entries[9:])
         names = list(command.ext_fields)[_VARYING]
@@ -106,6 +108,7 @@ class BinaryTemplate:
             self._before,
             number,
             self._after,
+            # placeholder: the length of all ext fields is known at the end
             b"",
             self._head,
         ]
@@ -298,12 +301,14 @@ class SendEncoder:
             unique_key = message.properties[UNIQ_KEY] = self._ids.next(now_ms)
         properties = _properties_of(message)
         if half:
+            # as Java: a half message is not delayed
             properties.pop("DELAY", None)
             properties["TRAN_MSG"] = "true"
             properties["PGROUP"] = form.group
         body = message.body
         sys_flag = PREPARED if half or properties.get("TRAN_MSG") == "true" else 0
         if len(body) >= form.compress_over:
+            # as Java: also if that makes it larger
             body = compress(body, form.compress_type, form.compress_level)
             sys_flag |= SysFlag.COMPRESSED.value
             if form.version >= V4_9_4:  # older clients do not name the type
@@ -324,6 +329,7 @@ class SendEncoder:
             raw = text.encode("utf-8", "surrogatepass")
             item = BatchItem(message.body, properties, message.flag, raw_properties=raw)
             items.append(item)
+        # as Java's MessageBatch: topic and WAIT are of the batch, the rest is in its items
         outer = Message(messages[0].topic, b"", wait_store_ok=messages[0].wait_store_ok)
         if self.form.version >= V5_0_0:  # the batch has an id of its own
             outer.properties[UNIQ_KEY] = self._ids.next(now_ms)
@@ -347,6 +353,7 @@ class SendEncoder:
         if form.namespace:
             topic = wrap_namespace(form.namespace, topic)
             properties["INSTANCE_ID"] = form.namespace
+        # Java moves these two from properties to header fields, for retry topics only
         times, most = 0, None
         if topic.startswith(RETRY_PREFIX):
             times = integer_of(properties.pop("RECONSUME_TIME", "0")) or 0
@@ -374,6 +381,7 @@ class SendEncoder:
     def encode(self, request: SendRequest, opaque: int) -> bytes:
         """Return the frame of a request with unchanged ext fields; ValueError over the limit."""
         prepared = request.prepared
+        # templates have 0 and no maximum in these fields
         if prepared.reconsume_times or prepared.max_reconsume_times is not None:
             return self.encode_fields(request, opaque)
         key = (request.queue, request.broker_name, prepared.topic, prepared.code, request.oneway)

@@ -29,6 +29,7 @@ from .send import Sender
 from .transaction import End, Transactions
 
 _STEP_MS: Final = 500
+# sendMsgTimeout of AsyncTraceDispatcher's producer
 _TIMEOUT_MS: Final = 5000
 
 
@@ -46,6 +47,7 @@ class TraceDispatcher:
         group = trace_group(config.group, 1)
         self._sender = Sender(
             sender.client,
+            # 120: a longer group is not valid; on_attempt sees only the application's messages
             config=replace(
                 config, group=group[:120], check_hooks=(), hooks=(), on_attempt=None, fault=None
             ),
@@ -109,12 +111,14 @@ class TraceDispatcher:
         return (self._client.network.now() + self._client.offset) // MS
 
 
+# AsyncTraceDispatcher.maxMsgSize
 MAX_BODY: Final = 128_000
 """bytes of records in one message"""
 BATCH: Final = 10
 """records that are sent at once (traceMsgBatchNum)"""
 WAIT_MS: Final = 5000
 """how long a record waits for others"""
+# AsyncTraceDispatcher.queueSize
 MAX_WAITING: Final = 2048
 """records that wait at most; further ones are dropped and counted"""
 
@@ -219,6 +223,7 @@ class TraceBuffer:
 
     def add(self, record: TraceRecord, now_ms: int) -> None:
         """Add a record."""
+        # the newest is dropped, as by Java's bounded queue
         if len(self._waiting) >= MAX_WAITING:
             self.dropped += 1
         else:
@@ -250,6 +255,7 @@ def messages_of(records: list[TraceRecord], topic: str = TRACE_TOPIC) -> list[Me
     body, keys = b"", dict[str, None]()
     for record in records:
         text = encode_trace([record])
+        # a record that is larger than the limit goes alone
         if body and len(body) + len(text) > MAX_BODY:
             messages.append(Message(topic, body, keys=" ".join(keys)))
             body, keys = b"", {}

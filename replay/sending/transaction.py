@@ -46,6 +46,7 @@ END_TRANSACTION: Final = int(RequestCode.END_TRANSACTION)
 CHECK_TRANSACTION_STATE: Final = int(RequestCode.CHECK_TRANSACTION_STATE)
 TRANSACTION_ID: Final = "__transactionId__"
 """property that tells the local transaction its id"""
+# as DefaultMQProducerImpl.checkTransactionState
 _TIMEOUT_MS: Final = 3000
 _MOST_BYTES: Final = 64 * 1024 * 1024
 _MOST_QUESTIONS: Final = 2000
@@ -105,6 +106,7 @@ class Transactions:
         """Send the half message, after a heartbeat so the broker can check."""
         sending = self._sender.send(message, SendMode.SYNC, timeout_ms, half=True)
         timeout = self._config.send_timeout_ms if timeout_ms is None else timeout_ms
+        # first the route: without it no broker is known to greet
         yield from self._sender.find_queues(message.topic, timeout)
         yield from self._client.greet_all(timeout)  # a broker checks only groups that it knows
         result = yield from sending
@@ -144,6 +146,7 @@ class Transactions:
             "bname": broker if self._config.client_version >= V4_9_5 else None,
         }
         remark = _remark("executeLocalTransactionBranch", problem)
+        # a broker finds the half message by the commit log offset, which only the id has
         if address is not None and offset_id is not None:
             yield from self._send_outcome(address, fields, remark)
             if self.on_end is not None:
@@ -200,6 +203,7 @@ class Transactions:
             if more > bound.room:  # the broker checks again
                 bound.end(f"of {channel.address}")
                 return
+        # released in `asked`: a broker may check faster than the application decides
         self._questions.held += 1
         self._bodies.held += len(message.body)
         self.on_check(Check(channel.address, message, dict(command.ext_fields)))

@@ -58,6 +58,7 @@ class AioLink(asyncio.Protocol):
 
     def send(self, data: bytes) -> None:
         """Send bytes now: `writable` is updated at once."""
+        # what `write` collected goes first
         if self._out:
             self._flush()
         if self._transport is not None:
@@ -246,23 +247,23 @@ class AioNetwork:
         except NotAllowed as refusal:
             user.refused(str(refusal), "")
         except (OSError, TimeoutError, *NOT_A_NAME) as error:
+            # set in connection_made: since then the user gets `ended`, not `refused`
             if not link.local:
                 link.abort()
                 user.refused(*connect_problem(error))
         except asyncio.CancelledError:
+            # cancelled by the user, who expects no callback
             link.abort()
 
     @asynccontextmanager
     async def _patience(self, seconds: float) -> AsyncIterator[None]:
-        """Raise TimeoutError after a time in which this process could run.
-
-        Where a busy machine stopped it beyond the deadline, the timer and the end of the connect
-        are seen at once: it gets as long again as it was late.
-        """
+        """Raise TimeoutError after a time in which this process could run."""
         async with asyncio.timeout(None) as limit:
 
             def expired() -> None:
                 now = self.loop.time()
+                # A busy machine may stop this process beyond the deadline. Then the timer and the
+                # end of the connect are seen at once: it gets as long again as it was late.
                 limit.reschedule(now + max(now - deadline, 0))
 
             deadline = self.loop.time() + seconds
@@ -292,6 +293,7 @@ class AioNetwork:
                 sock.setblocking(False)
                 await self.loop.sock_connect(sock, address)
                 if guard is not None:
+                    # the system may connect elsewhere: 0.0.0.0 leads to 127.0.0.1
                     _ask(guard, endpoint_of_socket(sock.getpeername()), named)
             except OSError as error:
                 sock.close()
@@ -335,10 +337,12 @@ class AioNetwork:
         await asyncio.gather(*self._opening, return_exceptions=True)
         until = self.loop.time() + _LINGER
         while self.links and self.loop.time() < until:
+            # most ends take a few turns; after 10 ms, waiting must not keep the processor busy
             await asyncio.sleep(0 if self.loop.time() < until - _LINGER + 0.01 else 0.01)
         dropped = sum(link.unsent for link in self.links)
         for link in list(self.links):
             link.abort()
+        # connection_lost comes in the next turn
         while self.links:
             await asyncio.sleep(0)
         return dropped

@@ -103,6 +103,7 @@ class SocketLink:
     def _next_address(self) -> None:
         family, address = self._addresses.pop(0)
         self._drop()
+        # one refused address ends the attempt: a name must not lead past the guard
         if self._is_refused(endpoint_of_socket(address)):
             return
         try:
@@ -161,6 +162,7 @@ class SocketLink:
         self._push()
         self._secured = True
         self._open()
+        # the server's first records may have come together with the end of the handshake
         if self._user is not None and self._incoming.pending:
             self._receive_plain()
 
@@ -233,6 +235,7 @@ class SocketLink:
         if ended:
             self._end(ended)
         else:
+            # TLS may have to respond by itself, as to a key update
             self._push()
 
     def flush(self) -> None:
@@ -392,6 +395,7 @@ class BlockingNetwork:
             if self._is_parents:
                 raise ClosedError(_FORKED)
             self._flush()
+            # a callback may call `run` again: it is not run within itself
             if self._soon and not self._calling:
                 self._call_soon()
                 continue
@@ -412,6 +416,7 @@ class BlockingNetwork:
 
     def close(self) -> None:
         """Send buffered data for a second at most; close everything."""
+        # links that have nothing left to send are out of the selector already
         self.run(lambda: not self.selector.get_map(), self.now() + _LINGER_NS)
         for key in list(self.selector.get_map().values()):
             key.data.abort()

@@ -1,8 +1,6 @@
 """Name lookups in daemon threads, outside the loop.
 
-Rules: a lookup cannot be cancelled and may take long; the loop's executor would delay the program's
-exit until the last one ends, and queue lookups behind each other. The number of concurrent lookups
-is limited: a route can contain thousands of names.
+The number of concurrent lookups is limited: a route can contain thousands of names.
 """
 
 from __future__ import annotations
@@ -31,11 +29,14 @@ async def addresses_of(host: str, port: int) -> Found:
     """
     if is_ip_address(host):
         return _look_up(host, port)
+    # waiting here would stop the loop
     if not _running.acquire(blocking=False):
         raise OSError(f"{MOST_AT_ONCE} names are being looked up already")
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Found] = loop.create_future()
     try:
+        # A lookup cannot be cancelled. The loop's executor would delay the program's exit until the
+        # last one ends, and queue lookups behind each other.
         threading.Thread(
             target=_run, args=(loop, future, host, port), name="names", daemon=True
         ).start()

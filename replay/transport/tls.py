@@ -1,7 +1,7 @@
 """TLS of connections to brokers and NameServers.
 
-Rules: TLS 1.2 or newer; certificates and host names are verified unless the user disables it,
-because without the name any certificate of a trusted authority would pass. No password is shown.
+Rules: TLS 1.2 or newer; certificates and host names are verified unless the user disables it. No
+password is shown.
 RocketMQ: TlsHelper, TlsSystemConfig.
 """
 
@@ -23,6 +23,7 @@ def tls_context(settings: TlsSettings) -> ssl.SSLContext:
     """Return the TLS context of a client. Raises ConfigError for unusable files."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # Java does not check the name: any certificate of a trusted authority would pass.
     context.check_hostname = settings.verify and settings.check_hostname
     context.verify_mode = ssl.CERT_REQUIRED if settings.verify else ssl.CERT_NONE
     setting = "ca_file"
@@ -32,6 +33,7 @@ def tls_context(settings: TlsSettings) -> ssl.SSLContext:
         elif settings.verify:
             context.load_default_certs()
         if settings.cert_file is not None:
+            # never None: OpenSSL would ask for the password of the key at the terminal
             setting, password = "cert_file", settings.key_password or ""
             context.load_cert_chain(settings.cert_file, settings.key_file, lambda: password)
         setting, key_log = "", os.environ.get("SSLKEYLOGFILE")
@@ -66,6 +68,7 @@ def _unusable(files: Iterable[str | None], error: Exception, setting: str) -> Co
 
 def server_name_of(settings: TlsSettings, host: str) -> str:
     """Return the name that a host's certificate must match."""
+    # the scope of a link-local address (%eth0) is not in a certificate
     return settings.server_name or host.partition("%")[0]
 
 

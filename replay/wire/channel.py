@@ -109,6 +109,7 @@ class Channel:
         if not invoke.request.oneway:
             if invoke.deadline < channels.watched:
                 channels.watch(invoke.deadline)
+        # in the send buffer: no response follows that could be waited for
         elif link.writable:
             invoke.written(now)
         else:
@@ -135,6 +136,7 @@ class Channel:
         self.opened_by = now + timeout
         self._give_up = _ignore  # the transport may fail before it returns
         give_up = channels.network.open(self.address, timeout, self)
+        # None: `opened` or `refused` was called meanwhile
         if self._give_up is not None:
             self._give_up = give_up
 
@@ -161,6 +163,7 @@ class Channel:
         for invoke in waiting:
             if invoke.waiter is None or invoke.waiter.done:
                 continue  # abandoned in the meantime
+            # the callback of an earlier request may have ended the connection
             if self.link is link:
                 self.send(invoke)
             else:
@@ -182,6 +185,7 @@ class Channel:
         error = connection.receive(data, channels.network.now())
         if error is not None:
             self.end(error)
+        # it said GO_AWAY, and this was its last response
         elif self.leaving and not self.in_flight:
             self.end(ClosedError(f"{self.address} went away"))
 
@@ -351,6 +355,7 @@ class ChannelPool:
 
     def invoke(self, invoke: Invoke) -> None:
         """Send a request; its waiter gets the outcome."""
+        # closing runs callbacks, which may send again
         if self._closed:
             invoke.fail(ClosedError("the producer is closed"), self.network.now())
             return
@@ -391,6 +396,7 @@ class ChannelPool:
         channel = self._by_address.get(address)
         if channel is None or channel.connection is None:
             return
+        # another request may have opened a new connection already
         if channel.connection.number == conversation:
             del self._by_address[address]
             channel.leaving = True

@@ -18,6 +18,7 @@ from .steps import Invoke
 
 NEVER: Final = 1 << 62
 """ns: a time in the infinite future"""
+# opaque is an int of Java: 31 bits stay positive
 _OPAQUES: Final = 0x7FFFFFFF
 
 
@@ -87,6 +88,7 @@ class RemotingConnection:
         pop = self.table.pop
         for command, body, size in self._reader.receive(data):
             if command.flag & RESPONSE_FLAG:
+                # `earliest` stays: a look too early costs less than a new minimum for each response
                 invoke = pop(command.opaque, None)
                 if invoke is None:
                     self.orphans += 1

@@ -118,6 +118,7 @@ class RunningOperation(Generic[T]):
     def _watch(self, deadline: int, error: Callable[[], ClientError]) -> None:
         def over() -> None:
             forget = self._forget
+            # first: permits that come later must not go to an operation that has moved on
             if forget is not None:
                 forget()
             self.fail(error())
@@ -143,14 +144,12 @@ class RunningOperation(Generic[T]):
 
 
 def _drop_frames(error: BaseException) -> None:
-    """Drop the traceback frames of an error, which its text does not need.
-
-    Frames keep the message and more alive, for each error that a caller keeps.
-    """
+    """Drop the traceback frames of an error, which its text does not need."""
     inner: BaseException | None = error
     for _ in range(_CAUSES):
         if inner is None:
             return
+        # frames keep the message and more alive, for each error that a caller keeps
         inner.__traceback__ = None
         inner = inner.__cause__ or inner.__context__
 
@@ -184,6 +183,7 @@ class Runner:
         self._joined[step.key] = [waiter]
 
         def ended(operation: RunningOperation[object]) -> None:
+            # out of the table first: a waiter may ask for the same key again
             for joined in self._joined.pop(step.key):
                 if operation.error is not None:
                     joined.fail(operation.error)

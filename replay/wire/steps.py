@@ -251,6 +251,7 @@ class Permits:
 
     def take(self, count: int = 1) -> bool:
         """Take permits if enough are free and nobody is waiting."""
+        # nobody overtakes: a request for many permits would wait forever
         if self._waiting or self.free < count:
             return False
         self.free -= count
@@ -262,6 +263,7 @@ class Permits:
         self._waiting.append(entry)
 
         def forget() -> None:
+            # those behind it may need fewer permits than this one did
             entry[1] = None
             self._grant()
 

@@ -354,6 +354,7 @@ class GroupHandlers(StateHandlers):
 
         if not target.ask(request.code, fields, body, answered):
             raise BadRequest(f"{client_id} cannot be asked")
+        # many may wait for clients that never respond
         request.release()
 
     @staticmethod

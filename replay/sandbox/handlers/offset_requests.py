@@ -42,6 +42,7 @@ class OffsetHandlers(StateHandlers):
     def update(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 15: store a group's offset."""
         topic = request.text("topic")
+        # 4.x stores offsets of any topic
         if self._state.options.is_5 and self._state.topics.get(topic) is None:
             raise BadRequest(f"Topic {topic} not exist!", ResponseCode.TOPIC_NOT_EXIST)
         self._state.put_offset(

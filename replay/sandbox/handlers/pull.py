@@ -23,6 +23,7 @@ from ..topics import READ
 FLAG_COMMIT: Final = 1
 FLAG_SUSPEND: Final = 2
 FLAG_SUBSCRIPTION: Final = 4
+# maxTransferCountOnMessageInMemory and maxTransferBytesOnMessageInMemory
 _MOST_MESSAGES: Final = 32
 _MOST_BYTES: Final = 256 * 1024
 _MOST_SCANNED: Final = 16_000
@@ -93,6 +94,7 @@ class PullHandlers(StateHandlers):
         if sys_flag & FLAG_COMMIT and may_hold:  # not again when a held pull is resumed
             state.put_offset(group, topic, queue_id, request.number("commitOffset"))
         queue = state.store.queue(topic, queue_id)
+        # an administrator's offset goes before that of the request
         reset = state.offsets.resets.drop((group, topic, queue_id))
         if reset is not None:
             result = PullResult("OFFSET_RESET", ResponseCode.PULL_OFFSET_MOVED, reset)

@@ -17,6 +17,7 @@ from ..server import HandlerResponse
 from ..state import StateHandlers
 from ..store.memory import StoreFull
 
+# maxMsgsNumBatch
 _MOST: Final = 64
 _MOST_ENTRIES: Final = 100_000
 """entries of a queue in one response: some 10 MB"""

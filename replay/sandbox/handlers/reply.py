@@ -52,6 +52,7 @@ class ReplyHandlers:
         response = self._rules.stored(record, queue_id, {}, header.topic)
         client_id = properties.get("REPLY_TO_CLIENT", "")
         target = self._state.clients.client(client_id)
+        # an error although the reply is stored, as in RocketMQ
         if target is None:
             remark = f"push reply message fail, channel of <{client_id}> not found."
             return response._replace(code=int(ResponseCode.SYSTEM_ERROR), remark=remark)

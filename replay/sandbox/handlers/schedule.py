@@ -27,6 +27,7 @@ from ..store.shelf import StoredRecord
 
 TIMER_UNITS: Final = {"TIMER_DELAY_SEC": 1000, "TIMER_DELAY_MS": 1, "TIMER_DELIVER_MS": 1}
 """properties of timer messages, the first one counts, and their units in ms"""
+# timerPrecisionMs
 _PRECISION_MS: Final = 1000
 _RETRY_SECONDS: Final = 1.0
 
@@ -85,6 +86,7 @@ class Schedule:
             due = record.store_ms + self._delay_of(record.queue_id + 1)  # queue 0 is level 1
         else:
             out = integer_of(record.message().properties.get("TIMER_OUT_MS", ""))
+            # TIMER_OUT_MS is up to a second too early, see `_aligned`
             due = record.store_ms if out is None else out + _PRECISION_MS
         self._push(due, record)
 
@@ -200,6 +202,7 @@ class Schedule:
         self._state.tell(EventKind.DELIVERED, topic=message.topic, detail="its time has come")
 
     def _finish(self, record: StoredRecord) -> None:
+        # a restart must not deliver it again
         if self._state.store.journal is not None:
             self._state.store.journal.finish_message(record.physical_offset)
 

@@ -64,6 +64,7 @@ class SendBackHandlers:
         level = request.number("delayLevel", 0)
         most = request.number("maxReconsumeTimes", config.retry_max)
         properties = dict(stored.properties)
+        # a message that is returned again keeps its first topic and id
         properties.setdefault("RETRY_TOPIC", stored.topic)
         origin = self._state.store.offset_id(record)
         properties.setdefault("ORIGIN_MESSAGE_ID", origin)

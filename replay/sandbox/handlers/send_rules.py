@@ -126,6 +126,7 @@ class SendRules:
 
     def queue_of(self, header: SendHeader, config: TopicConfig, request: ReceivedRequest) -> int:
         """Return the queue of a send, any one if negative; BadRequest if too high."""
+        # as AbstractSendMessageProcessor.msgCheck
         most = max(config.write_queues, config.read_queues)
         if header.queue_id >= most:
             raise BadRequest(

@@ -108,6 +108,7 @@ class HalfMessages:
 
     def _commit(self, stored: StoredMessage, record: StoredRecord) -> None:
         message = _committed(stored, record)
+        # else it was deleted in the meantime
         if self._state.topics.get(message.topic) is not None:
             self._schedule.put(message)
 
@@ -140,6 +141,7 @@ class HalfMessages:
     def _check_due(self) -> None:
         self._timer = None
         now = self._state.now_ms()
+        # a copy: a check may settle the message
         for offset, half in list(self._pending.items()):
             record = self._state.store.at(offset)
             if record is not None and half.next_ms <= now:
@@ -155,6 +157,7 @@ class HalfMessages:
         half.next_ms = now + options.transaction_interval_ms
         # Any client of the group may know the outcome: in turn, as ProducerManager asks them.
         members = list(self._state.clients.producers.get(half.group, {}))
+        # a check that reaches nobody does not count
         if not members:
             return
         half.checks += 1
@@ -211,6 +214,7 @@ def _committed(stored: StoredMessage, record: StoredRecord) -> NewMessage:
         properties.pop(name, None)
     return replace(
         NewMessage.of_stored(stored, *original_place(stored), properties),
+        # as EndTransactionProcessor
         sys_flag=stored.sys_flag & ~TRANSACTION_MASK | COMMIT,
         prepared_transaction_offset=record.physical_offset,
     )

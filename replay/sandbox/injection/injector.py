@@ -37,7 +37,9 @@ DISK_FULL: Final = (
     "disk is full [CL:  1.00 CQ:  1.00 INDEX:  1.00], messages are put to the slave, message store "
     "has been shut down, etc."
 )
+# read as a frame, its length is negative: the top bit is set
 _GARBAGE: Final = bytes(range(128, 256)) * 2
+# 1 GiB, with a JSON header of 96 bytes
 _HUGE: Final = (1 << 30).to_bytes(4, "big") + b"\x00\x00\x00\x60"
 
 
@@ -140,6 +142,7 @@ class Injector:
         for armed in self._on(server):
             if armed.injection.kind is InjectionKind.DOWN and self._is_for(armed, connection):
                 return False
+        # also before its window: each read asks for the rate of that moment
         if any(
             armed.injection.kind is InjectionKind.SLOW_READ and armed.injection.is_on(server)
             for armed in self._armed

@@ -44,6 +44,7 @@ class Latency:
 
     def draw(self, chance: random.Random) -> float:
         """Return a latency in seconds."""
+        # a normal distribution gives negative numbers, an exponential one has no end
         return min(max(0.0, self._draw_ms(chance)), _LONGEST_MS) / 1000
 
     def _draw_ms(self, chance: random.Random) -> float:

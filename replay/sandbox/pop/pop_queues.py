@@ -91,11 +91,13 @@ class PopQueues:
         state = self.queue(key)
         if key not in self._queues:
             return []  # no room to record the messages in flight
+        # the store may have dropped messages, or the topic may be a new one of that name
         state.next_offset = min(max(state.next_offset, queue.min_offset), queue.max_offset)
         taken: list[StoredRecord] = []
         begin = state.next_offset
         for record in queue.since(begin):
             full = self.in_flight >= IN_FLIGHT_LIMIT or not self._room.takes(ENTRY)
+            # bounded: tags that match nothing would read a whole queue within one request
             if len(taken) >= most or full or record.queue_offset - begin >= _MOST_SCANNED:
                 break
             if subscription.wants(record.tag):
@@ -127,6 +129,7 @@ class PopQueues:
         self.in_flight += 1
         self._room.take(ENTRY)
         heapq.heappush(self._deadlines, (until_ms, key, offset))
+        # acknowledged entries stay until their time: they are removed in bulk before they add up
         if len(self._deadlines) > 2 * self.in_flight + _FREE_DEADLINES:
             self._deadlines = [entry for entry in self._deadlines if self._is_due(*entry)]
             heapq.heapify(self._deadlines)
@@ -137,6 +140,7 @@ class PopQueues:
 
     def _is_due(self, until_ms: int, key: PopKey, offset: int) -> bool:
         state = self._queues.get(key)
+        # an extended message has another deadline: this entry is out of date
         return state is not None and state.in_flight.get(offset) == until_ms
 
     @property

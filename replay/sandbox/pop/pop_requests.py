@@ -97,15 +97,17 @@ class PopRevival:
         try:
             again = self._state.put(message)
         except StoreFull:
-            # It stays in flight and is tried again later.
+            # No room for a copy: the group pops the message itself again.
             state = self._queues.queue(key)
             state.next_offset = min(state.next_offset, offset)
             return
+        # pops of the topic read its retry topic, too
         self._state.holds.arrived((topic, ANY_QUEUE), again)
 
 
 _MOST_MESSAGES: Final = 32
 _LONGEST_HOLD_MS: Final = 60_000
+# as PopMessageRequestHeader.isTimeoutTooMuch
 _LATE_MS: Final = 500
 _LEAST_INVISIBLE_MS: Final = 10
 
@@ -177,6 +179,7 @@ class PopHandlers:
         deadline = born + min(max(poll, 0), _LONGEST_HOLD_MS)
         if self._state.now_ms() > deadline + _LATE_MS:
             raise BadRequest("the broker was too late", ResponseCode.POLLING_TIMEOUT)
+        # ConsumeInitMode.MAX
         if request.number("initMode") == 1:
             self._from_end.put(group, True)
         ordered = request.flag("order") or self._state.groups.of(group).orderly
@@ -241,6 +244,7 @@ class PopHandlers:
             if left <= 0 or (wanted.ordered and state.in_flight):
                 rest += max(0, queue.max_offset - state.next_offset)
                 continue
+            # what is in the retry topic has matched before
             subscription = wanted.subscription if kind == "0" else subscription_of(key.topic, "*")
             taken = self.queues.take(key, queue, left, until, subscription)
             rest += max(0, queue.max_offset - state.next_offset)
@@ -317,6 +321,7 @@ class PopHandlers:
             places = decode_bit_set(text_of(item.get("b"))) or ()
             if not isinstance(queue_id, int) or not isinstance(start, int):
                 continue
+            # a receipt from the retry topic names the original topic
             if item.get("r") == "1":
                 topic = retry_topic(group, topic)
             key = PopKey(group, topic, queue_id)

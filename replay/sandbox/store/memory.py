@@ -140,6 +140,7 @@ class MessageStore:
             message.properties.get("TAGS", ""),
         )
         self._make_room(record.size)
+        # only now: a message that is refused must not leave an empty queue
         self._add(record, self._made_queue(record.topic, record.queue_id))
         if self.journal is not None:
             self.journal.put_message(record)
@@ -151,6 +152,7 @@ class MessageStore:
         Return False if its commit log or queue offset is already used. Raises StoreFull.
         """
         queue = self._made_queue(record.topic, record.queue_id)
+        # the first record may be below the end that `restore_end` has set
         if len(self._log) and record.physical_offset < self.end_offset:
             return False
         if not len(queue.records):
@@ -202,6 +204,7 @@ class MessageStore:
     def _make_room(self, size: int) -> None:
         if self.held_bytes + size <= self._limit:
             return
+        # a record larger than the whole store would evict everything, and still not fit
         if not self._drop_oldest or size > self._limit:
             raise StoreFull
         # Evict somewhat more than needed, so this does not run for each message.
@@ -230,6 +233,7 @@ class MessageStore:
         index = self.index.get(record.topic, {})
         for key in _keys_of(record.message()):
             entries = index.get(key)
+            # records leave in order: it is the first of its key
             if isinstance(entries, list) and entries[0] is record:
                 del entries[0]
                 if len(entries) == 1:
@@ -283,6 +287,7 @@ class MessageStore:
     def drop_topic(self, topic: str) -> None:
         """Forget the queues of a topic; its records stay in the commit log."""
         if self.journal is not None:
+            # the last records may go with the topic, but no offset is used again after a restart
             self.journal.put_end("", 0, self.end_offset)
         for key in [key for key in self._queues if key[0] == topic]:
             del self._queues[key]

@@ -2,7 +2,7 @@
 
 Acknowledged data is in the file, because responses are written after the commit of their turn. One
 file belongs to one sandbox at a time. A file may be damaged or hostile: reads are bounded by its
-size, so cyclic pages cannot make them endless.
+size.
 """
 
 from __future__ import annotations
@@ -88,8 +88,10 @@ class StoreFile:
         self._failed = False
         _refuse_what_is_no_file(path)
         with contextlib.suppress(OSError):  # it exists, or sqlite3 reports the error
+            # sqlite3 itself would create a file that others can read
             create_new(Path(path), PRIVATE).close()
         try:
+            # isolation_level=None: transactions begin and end here, not in the module
             self._connection = sqlite3.connect(path, timeout=1.0, isolation_level=None)
         except sqlite3.Error as error:
             raise SandboxError(f"{path} cannot be opened: {error}", setting="store") from None
@@ -107,6 +109,7 @@ class StoreFile:
     def _prepare(self) -> None:
         run = self._connection.execute
         self._allow()
+        # the schema of a foreign file may name functions, and its pages may be damaged on purpose
         run("PRAGMA trusted_schema = OFF")
         run("PRAGMA cell_size_check = ON")
         schema = run(_SCHEMA).fetchall()
@@ -122,6 +125,7 @@ class StoreFile:
         run("PRAGMA journal_mode = WAL")
         # without an fsync a commit: a killed process loses nothing, a power failure the last moment
         run("PRAGMA synchronous = NORMAL")
+        # locks the file for this process: a second sandbox fails here
         run("BEGIN IMMEDIATE")
         if empty:
             for statement in _TABLES.split(";"):
@@ -142,11 +146,9 @@ class StoreFile:
         return total
 
     def _allow(self) -> None:
-        """Limit the steps of the next statement by the size of the file.
-
-        The counter has no Python frame, in which a signal's exception would be lost.
-        """
+        """Limit the steps of the next statement by the size of the file."""
         looks = (_FREE_STEPS + _STEPS_PER_BYTE * self.size) // _STEPS_AT_ONCE
+        # no Python function: an exception of a signal handler would be lost in its frame
         ends = partial(next, chain(repeat(0, looks), repeat(1)))
         self._connection.set_progress_handler(ends, _STEPS_AT_ONCE)
 
@@ -225,6 +227,7 @@ class StoreFile:
                 self._connection.execute(statement, values)
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
+            # SQLite has ended the transaction itself after some errors
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
             self._failed = True
@@ -271,6 +274,7 @@ class StoreFile:
         left = self.size
         try:
             for row in self._connection.execute(statement, values):
+                # pages that refer to each other would give rows without end
                 left -= sum(len(value) if isinstance(value, str | bytes) else 1 for value in row)
                 if left < 0:
                     raise self.endless()

@@ -1,7 +1,6 @@
 """Parse and validate the rows of a store file.
 
-Rules: a file may be damaged or untrusted, so every value is validated. If a column contradicts the
-stored record, the record wins.
+A file may be damaged or untrusted, so every value is validated.
 """
 
 from __future__ import annotations
@@ -40,6 +39,7 @@ def record_of_row(row: tuple[object, ...]) -> tuple[StoredRecord, str | None]:
         *(message.topic, message.queue_id, message.queue_offset),
         *(message.physical_offset, message.store_timestamp, tag),
     ]
+    # The record wins over columns that contradict it: its bytes are what a pull delivers.
     record = StoredRecord(
         data,
         message.topic,
