@@ -190,6 +190,7 @@ def _values_in(array: Any, column: Column, optional: bool) -> list[object]:
 
     kind = array.type
     if column.type == "time" and types.is_timestamp(kind):
+        # safe=False: other programs write nanoseconds, of which the last three digits are dropped.
         array = array.cast(pyarrow.timestamp("us", tz="UTC"), safe=False).cast(pyarrow.int64())
         values = [None if value is None else value * 1000 for value in array.to_pylist()]
         is_plain = True
@@ -315,9 +316,11 @@ def _neutral(column: Column, optional: bool) -> object:
 
 def _is_of(value: object, type_: str) -> bool:
     """Return whether a value has the type of a column."""
+    # Before int, of which it is a subclass.
     if isinstance(value, bool):
         return type_ == "bool"
     if isinstance(value, int):
+        # JSON has integers of any size; the columns have 64 bits.
         fits = -(1 << 63) <= value < 1 << 63
         return type_ in ("int", "time") and fits
     return isinstance(value, _TYPES[type_])

@@ -231,6 +231,7 @@ class StrategyReplay:
         if least is not None:
             slow = producer.end - producer.begin >= least * 1000
             isolating |= known & slow & producer.outcome.among((attempts.STORED,))
+        # The usual case: these are all attempts, and none opens a window.
         if is_last and not self._isolated and not isolating.any():
             return []
         chosen = [_NONE]
@@ -238,6 +239,7 @@ class StrategyReplay:
             rows = np.flatnonzero(known & (producer.broker.codes == code))
             if not len(rows):
                 continue
+            # True: the first report of a broker counts, whatever it is.
             before = self._isolated.get(name, True)
             if isolating[rows].any():
                 rows = rows[np.argsort(producer.end[rows], kind="stable")]
@@ -316,6 +318,7 @@ class StrategyReplay:
             begin = int(producer.begin[index])
             self._tell_until(begin)
             brokers = routes[route_of[producer.topic.codes[index] + 1]]
+            # The brokers that it sent to are all that is known of the topic's route.
             allowed, why = self._asked.allowed(brokers, producer.last_broker[index], begin // 1000)
             permitted[place] = [name in allowed for name in producer.broker.names]
             wanting[place] = why is not ChoiceReason.AVAILABLE
@@ -355,6 +358,9 @@ class StrategyReplay:
         ):
             topic = producer.topic.names[code] if code >= 0 else ""
             self._avoided[topic] += int(count)
+            # As if one broker were isolated: with more, the true chance to avoid them all is
+            # smaller, so
+            # verdict `on` never comes too early.
             self._chances[topic] = 1 - 1 / max(len(topics[topic]), 2)
 
 

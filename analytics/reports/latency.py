@@ -104,6 +104,7 @@ def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Rel
     # time. Most tables derive from these counts.
     counts = _counts(report_input, seen, limit_us)
     cells = counts.cells
+    # The counts have the broker names of requests: no further pass over the exchanges.
     names = broker_names(report_input, lambda: cells)
     made: dict[str, Callable[[], Relation]] = {
         RELAYED.name: lambda: relays(report_input),
@@ -332,6 +333,7 @@ def _slo(cells: Relation, keys: Sequence[str], budget: str) -> Relation:
         keys,
         {
             "requests": "sum(answered + no_response)",
+            # A cell has one outcome, so one that counts failures has no good request.
             "good": "sum(if(failed = 0, within, 0L))",
             "failed": "sum(failed)",
             "no_response": "sum(no_response)",

@@ -246,6 +246,7 @@ def creation_of(send: Send, timeout_us: int) -> int | None:
     """
     if send.lead is None or send.lead > timeout_us:
         return None
+    # Negative: the client's clock is ahead of that of the capture.
     return send.begin - max(send.lead, 0)
 
 
@@ -266,6 +267,7 @@ def _knows(send: Send) -> tuple[bool, bool, bool, int, int, int, str, str, int]:
         send.status == "answered",
         bool(send.whole),
         send.how_ended in ("reset", "closed"),
+        # From here on only so that the choice does not depend on the order of the rows.
         -send.begin,
         -(send.end or 0),
         -(send.response_code or 0),

@@ -23,6 +23,7 @@ def timeout_learnt(messages: Iterable[Sequence[Send]]) -> int | None:
     waited = sorted(
         send.closed - created
         for send in (same[0] for same in messages if len(same) == 1 and not same[0].call)
+        # NettyRemotingClient closes the channel of a synchronous send that timed out.
         if send.status == "unanswered" and send.ended_by == "client" and not logged(send)
         if send.closed is not None
         and (created := creation_of(send, 100 * DEFAULT_TIMEOUT_US)) is not None

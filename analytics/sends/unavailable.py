@@ -103,6 +103,8 @@ def _failed_connects(report_input: ReportInput) -> Relation:
     requests = _asked(report_input, failed)
     spoken = requests.where("requests > 0").select("server_address").distinct()
     named = names.select("server_address", "broker")
+    # A server counts if it got a request or if a route or request names it; others are none of
+    # ours.
     known = spoken.join(named, ["server_address"], "full")
     # A connect looks the same from a client and from a probe: other requests of its host decide.
     # Connections without a request suggest that a probe runs there, too; the row has their number.

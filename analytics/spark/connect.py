@@ -106,6 +106,7 @@ def connected(url: str, settings: Mapping[str, str], asked: Mapping[str, str]) -
             f"{shown_master(url)} names a session, but a report uses its own",
             "remove session_id from --master",
         )
+    # Only now: while it is set, PySpark's functions make no columns for a classic session.
     os.environ[_MODE] = "1"
     spark = SparkSession.builder.channelBuilder(channel).create()
     try:

@@ -105,6 +105,8 @@ def made_by_group(
         rows = pyarrow.Table.from_batches([batch])
         start = _last_group(batch.column(key))
         first = batch.column(key)[0]
+        # A group may go on from the batch before, or fill whole batches; only a new key completes
+        # it.
         if start or (held and first != value):
             yield from make(of_held(rows.slice(0, start))).to_batches()
         held.append(rows.slice(start))

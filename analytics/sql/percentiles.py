@@ -69,6 +69,7 @@ def _low_of(bucket: str) -> str:
 
 def _rank_of(percent: float) -> str:
     """Return, as SQL, the rank of a percentile among `_all` values, rounded up."""
+    # In whole tenths of a percent, since 99.9 is not exact as a floating-point number.
     return f"(_all * {round(percent * 10)}L + 999) div 1000"
 
 
