@@ -181,10 +181,7 @@ def _records_in(batch: pyarrow.RecordBatch, columns: Sequence[Column], row: type
 
 
 def _values_in(array: Any, column: Column, optional: bool) -> list[object]:
-    """Return the values of an Arrow array, converted to the column's type and mutable.
-
-    Types are checked once for all rows: checking each value takes ten times as long.
-    """
+    """Return the values of an Arrow array, converted to the column's type and mutable."""
     import pyarrow
     from pyarrow import types
 
@@ -200,6 +197,7 @@ def _values_in(array: Any, column: Column, optional: bool) -> list[object]:
         is_plain = True
     else:
         values = _texts_of(array) if _is_shared(kind) else array.to_pylist()
+        # Checked once for all rows: a look at each value takes ten times as long.
         is_plain = _KINDS[column.type](types, kind)
     if not is_plain:
         return [_cleaned_value(value, column, optional) for value in values]

@@ -68,10 +68,8 @@ class RunningTasks:
 
 
 def load_libraries() -> None:
-    """Import the libraries of a session before several threads import parts of them.
-
-    pyarrow and pandas import each other, so one of two threads may see a partly initialized module.
-    """
+    """Import the libraries of a session before several threads import parts of them."""
+    # pyarrow and pandas import each other: one of two threads may see a partly initialized module
     import pandas  # noqa: F401
 
 

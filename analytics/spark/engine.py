@@ -159,12 +159,11 @@ class SparkEngine:
         return self.kept_frame(together.applyInArrow(made, schema_of(columns)))
 
     def repeated(self, relation: Relation) -> Relation:
-        """Return each integer `key` that is repeated or has `wrong` set.
-
-        Nearly every key is a group of one row, for which Spark takes three times as long as NumPy.
-        """
+        """Return each integer `key` that is repeated or has `wrong` set."""
         if relation.is_here:
             return self._here.repeated(relation)
+        # Nearly every key is a group of one row, for which Spark takes three times as long as
+        # NumPy.
         pack = partial(packed_keys, factor=random_factor(), slots=self._slots())
         packed = self.frame(relation).mapInArrow(pack, PACKED)
         return self.kept_frame(packed.groupBy("slot").applyInArrow(keys_of_slot, "key long"))

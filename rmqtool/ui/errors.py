@@ -59,10 +59,10 @@ def guarded(command: Callable[[], ExitStatus]) -> ExitStatus:
 def said(message: str, hint: str = "", status: ExitStatus = ExitStatus.FAILURE) -> ExitStatus:
     """Print an error on standard error; return the status.
 
-    On a terminal it is in a frame; elsewhere as plain lines. Further lines are indented, because a
-    broker's text must not look like a line of rmqtool.
+    On a terminal it is in a frame; elsewhere as plain lines.
     """
     first, *more = f"{message}\n{hint}".split("\n")
+    # Indented, because a broker's text must not look like a line of rmqtool.
     rest = [line if line.startswith("  ") else f"  {line}" for line in more if line]
     lines = list(map(printable, [f"rmqtool: {first}", *rest]))
     try:

@@ -167,15 +167,13 @@ def first_ends(
 
 
 class Apart(Generic[Value]):
-    """Work in a separate thread: a signal ends the wait for it.
-
-    An event signals the end, because an interrupted `join` marks the thread as ended.
-    """
+    """Work in a separate thread: a signal ends the wait for it."""
 
     def __init__(self, work: Callable[[], Value]) -> None:
         self._work = work
         self._values: list[Value] = []
         self._error: BaseException | None = None
+        # Not `join`: one that a signal interrupts marks the thread as ended.
         self._done = threading.Event()
         threading.Thread(target=self._run, daemon=True).start()
 
