@@ -1,8 +1,4 @@
-"""Attempts in Arrow as input of the fault strategy's replay: by producer, texts as numbers.
-
-Rules: Spark groups by a hash of the producer's columns, which it sorts several times as fast as the
-texts; two producers may collide, so they are separated here.
-"""
+"""Attempts in Arrow as input of the fault strategy's replay: by producer, texts as numbers."""
 
 from __future__ import annotations
 
@@ -31,6 +27,8 @@ WHO = ("client", "process", "group")
 """Columns that identify a producer: address, process digits of its UNIQ_KEYs, group."""
 _DISTINGUISHED = (*WHO, "version_name")
 """Another version is another program, even with the same process digits."""
+# Spark sorts a hash several times as fast as the texts. Two producers may collide, so they are
+# separated here.
 NUMBER = f"xxhash64({', '.join(f'`{name}`' for name in _DISTINGUISHED)})"
 """SQL: a number for a producer."""
 

@@ -352,8 +352,7 @@ class StrategyReplay:
             topic = producer.topic.names[code] if code >= 0 else ""
             self._avoided[topic] += int(count)
             # As if one broker were isolated: with more, the true chance to avoid them all is
-            # smaller, so
-            # verdict `on` never comes too early.
+            # smaller, so verdict `on` never comes too early.
             self._chances[topic] = 1 - 1 / max(len(topics[topic]), 2)
 
 

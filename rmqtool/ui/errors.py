@@ -116,15 +116,15 @@ def reason_of(error: OSError) -> str:
 def open_standard_files() -> None:
     """Replace closed standard files.
 
-    Otherwise the next opened file or connection would get the number of standard output. Standard
-    input is then empty, writing to standard output fails as for a closed file, and standard error
-    is discarded.
+    Standard input is then empty, writing to standard output fails as for a closed file, and
+    standard error is discarded.
     """
     for number, name, opened_for, mode in (
         (0, "stdin", os.O_RDONLY, "r"),
         (1, "stdout", os.O_RDONLY, "w"),
         (2, "stderr", os.O_WRONLY, "w"),
     ):
+        # Otherwise the next opened file or connection would get this number, and our output.
         if getattr(sys, name) is None:
             opened = os.open(os.devnull, opened_for)
             if opened != number:

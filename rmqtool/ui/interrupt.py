@@ -126,9 +126,8 @@ def _again(_: int, frame: FrameType | None) -> None:
 
 
 def _wait_no_longer() -> None:
-    """Stop the timer: where Python has ended, its signal would end the process with its own
-    status.
-    """
+    """Stop the timer of a delayed signal."""
+    # After Python's end, SIGALRM would end the process with its own status.
     if _Ending.waiting is not None:
         _Ending.waiting = None
         signal.setitimer(signal.ITIMER_REAL, 0)
