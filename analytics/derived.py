@@ -45,22 +45,17 @@ _COUNTED = {
 
 
 def counted_by_outcome(*names: str) -> dict[str, str]:
-    """Return, as SQL, columns that count exchanges, for rows with `outcome` and `exchanges`.
-
-    Grouping by outcome first, and summing the few groups, saves a counter per outcome for each
-    exchange.
-    """
+    """Return, as SQL, columns that count exchanges, for rows with `outcome` and `exchanges`."""
+    # Of few groups by outcome: a counter per outcome would be evaluated for each exchange.
     return {name: f"if(outcome in {texts(_COUNTED[name])}, exchanges, 0L)" for name in names}
 
 
 def address_of(endpoint: str) -> str:
-    """Return, as SQL, the address of ``address:port``, IPv6 without brackets.
-
-    It uses no regular expression, and counts no characters for IPv4: both would take much of the
-    time of a pass over the exchanges.
-    """
+    """Return, as SQL, the address of ``address:port``, IPv6 without brackets."""
     port = f"length(substring_index({endpoint}, ':', -1))"
     address = f"substring({endpoint}, 1, length({endpoint}) - {port} - 1)"
+    # No regular expression, and no characters counted for IPv4: both would take much of the time of
+    # a pass over the exchanges.
     plain = f"substring_index({endpoint}, ':', 1)"
     return f"if(startswith({endpoint}, '['), btrim({address}, '[]'), {plain})"
 

@@ -21,6 +21,7 @@ def _skip_collection() -> None:
 
 def main() -> None:
     """Run the command line; a Ctrl-C while it is being loaded ends it without a traceback."""
+    # Not if the parent ignores it, as a shell does for a background job of a script.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     gc.set_threshold(_COLLECT_AFTER)

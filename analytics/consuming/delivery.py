@@ -42,6 +42,7 @@ def fold_items(items: Iterable[Item], known: Known) -> Sums:
             queue.add(_MESSAGE.decode(item.text))
         elif lag is not None:
             lag.add(_FETCH.decode(item.text))
+        # A key comes from a peer, who may repeat it without end; further rows of it are not held.
         elif len(messages) < MAX_ROWS:
             messages.append(_MESSAGE.decode(item.text))
     _finish(messages, queue, lag, known, sums)

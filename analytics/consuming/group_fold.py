@@ -81,6 +81,7 @@ class GroupFold:
     def add(self, event: GroupEvent) -> None:
         """Add an event."""
         kind = event.kind
+        # It also shows members whose heartbeats were not captured.
         if kind == PULL:
             self._members.pulled(event)
             self._ownership.pull(event)
@@ -138,6 +139,7 @@ class GroupFold:
         """Return the subscriptions of each member, marked where members differ."""
         conflicting = {
             client: forms
+            # A heartbeat has the subscriptions of all groups of its client.
             for group, differing in self._subscriptions.conflicts()
             if group == self.group
             for client, (forms, _) in differing.items()

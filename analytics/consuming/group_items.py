@@ -168,8 +168,10 @@ def items_of_connections(rows: Iterable[ConversationRecord], known: Known) -> It
             continue
         groups = known.groups.get(client, ())
         for kind, time in ((OPENED, row.start_time), (ENDED, row.end_time)):
+            # The first captured packet is not the start of such a connection.
             if kind == OPENED and row.start == tcp.MIDSTREAM:
                 continue
+            # The capture ended first, so its last packet is not the end.
             if kind == ENDED and row.end == "open":
                 continue
             event = GroupEvent(

@@ -38,6 +38,7 @@ LAG: Final = "l"
 """fold of one group and topic, by time"""
 ASKED: Final = "asked"
 """event of a fetch: the offset it started from"""
+# Offsets start at 0, so this sorts before all records of a queue.
 _COMMITS_FIRST: Final = -1
 
 

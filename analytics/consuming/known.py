@@ -75,6 +75,8 @@ class Known:
         wanted: bool | None = False
         for form in forms:
             kind, _, expression = form.partition(" ")
+            # Members may differ in their subscriptions: the broker keeps the latest, so any may
+            # apply.
             if expression == ALL:
                 return True
             if kind != TAG:  # SQL92: it would need the properties of the message

@@ -49,6 +49,7 @@ class LagFold:
 
     def add(self, row: SeenFetch) -> None:
         """Add a fetch or commit."""
+        # A commit shows no fetch, and its client is not known here.
         if row.committed is None:
             sums = self._sums.group(self._topic, self._group)
             sums.seen(row.time)

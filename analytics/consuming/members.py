@@ -131,6 +131,7 @@ class Members:
                 return
             count = len(self._now)
             stretch = self._now[event.client] = self._begun(event)
+            # A member since before the capture joined nothing that the capture shows.
             if stretch.began != BEFORE:
                 change = self._change(event.time, "joined", event, count)
                 if change is not None:

@@ -62,6 +62,7 @@ def messages_among(rows: Sequence[SeenMessage]) -> list[list[SeenMessage]]:
         elif topic is None and row.consumer_group is not None:
             # only if the group got the message from a single topic
             topic = only(of_group.get(row.consumer_group, ()))
+        # A row that fits several topics, or none, is left out: it would count for each of them.
         messages.get(topic, []).append(row)
     return list(messages.values())
 
@@ -112,6 +113,7 @@ def _add_sends(rows: Sequence[SeenMessage], topic: str, sums: Sums) -> int | Non
         if not is_own(row.topic)
     }
     topic_sums.stored += bool(stored or records)
+    # Each record is a copy with an offset of its own; the first is no repetition.
     topic_sums.stored_again += max(0, len(records) - 1)
     if not stored:
         return None

@@ -116,6 +116,7 @@ class PullsAndLocks:
             return
         locks.requests += 1
         asked, locked = event.asked, event.following
+        # Without the response, nothing shows whether the broker gave the locks.
         if asked is None or locked is None:
             locks.unanswered += 1
             return

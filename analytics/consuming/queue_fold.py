@@ -100,6 +100,7 @@ class QueueFold:
                 acknowledged = True
                 sums.commits += 1
         sums.records += len(firsts)
+        # Beyond MAX_GROUPS, its records are counted, but nothing tells whether they are covered.
         if position is None:
             return
         position.lowest = min(position.lowest, self._offset)

@@ -171,6 +171,7 @@ class QueueOwnership:
         same_client = queue.latest == event.client
         expected = queue.expected
         queue.latest = event.client
+        # In a broadcasting group each member has an offset of its own.
         if event.asked is None or self._broadcast:
             return
         if expected is not None and event.asked not in (expected, queue.retried):
@@ -228,6 +229,7 @@ class QueueOwnership:
         if holder.waits:
             end = self._known.context.last_time or holder.last
             until = waits_until(holder.last, end, self._ended.get(holder.client, ()))
+        # An unanswered pull may outlast the handover, but ownership ended with it at the latest.
         if following is not None and following.first >= holder.last:
             until = min(until, following.first)
         return until

@@ -178,6 +178,7 @@ def _sums_of(known: dict[str, T], key: str, others: tuple[str, ...], make: Calla
     """Return the sums of a key, or the shared sums of `others` at the limit."""
     sums = known.get(key)
     if sums is None:
+        # Names come from peers: without a limit, invented topics would fill the memory.
         if len(known) >= MAX_SUMS:
             key = joined_key(*others)
         sums = known.setdefault(key, make())

@@ -127,6 +127,7 @@ class RemoteCaptureRows(CaptureRows):
     def by_tasks(self, spark: SparkSession, table: str, count: int) -> DataFrame:
         """Return a table decoded by this number of tasks; each reads all captures."""
         files = spark.read.format("binaryFile").load([*map(uri_of, self.captures)])
+        # One partition: a connection may go on in the next capture, so each task needs all of them.
         whole = files.select("path", "content").coalesce(1)
         schema = schema_of_table(table)
         parts = [

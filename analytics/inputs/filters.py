@@ -67,6 +67,7 @@ def compiled(expression: str, zone: str = UTC_ZONE.name) -> _Rest:
     )
     names = tuple(dict.fromkeys(asked))
     fields = (known.find(name) for name in known.names)
+    # Parsed once more with fields that read a tuple of columns instead of an exchange.
     of_rows = FieldSet([_of_row(field, names) for field in fields if field is not None])
     _, left = sql_of(parse_where(expression, of_rows, clocks))
     return _Rest(sql, AllOf(tuple(left)).test(), names)
@@ -161,6 +162,7 @@ one packet that took equally long.
 
 def _messages_in(messages: Relation, exchanges: Relation) -> Relation:
     """Return the messages carried by these exchanges."""
+    # Messages have no number of their exchange, so equal columns must tell.
     chosen = exchanges.select_distinct(*(f"{name} as _{name}" for name in _OF_EXCHANGE))
     same = " and ".join(f"{name} <=> _{name}" for name in _OF_EXCHANGE)
     return messages.join(chosen, same, "left semi")

@@ -185,6 +185,7 @@ def _folder(name: str, path: Path, window: TimeWindow) -> Input | None:
         kind = InputKind.parquet if parquet else InputKind.jsonl
         return Input(name, kind, tuple(chosen), bytes=size_of(chosen))
     arrays = [file for file in files if file.endswith(".json") and _head_of(Path(file))[:1] == b"["]
+    # Beside captures, such a file may be anything; alone, it was meant as the input.
     if arrays and not any(map(is_capture_name, map(Path, files))):
         raise array_error(arrays[0])
     return None

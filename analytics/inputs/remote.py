@@ -146,6 +146,7 @@ def _input_of(spark: SparkSession, root: _Root, window: TimeWindow) -> Input:
     if lines := root.all_that(_LINES, divided):
         return _rows(root, lines, InputKind.jsonl)
     captures = [path for path in root.files if not path or has_capture_name(path)]
+    # A single file may be a capture whatever its name, except one that is called JSON.
     if not captures or root.name.endswith(".json"):
         arrays = root.all_that(".json")
         raise (

@@ -53,6 +53,7 @@ def _pieces(decode: Decode, names: Mapping[str, str]) -> Iterator[tuple[str, Seq
     called = [names.get(source, source) for source in decode.sources]
     for records in decode.records():
         for record in records:
+            # A task reads absolute paths or copies; rows have the name that the user wrote.
             record.capture = names.get(record.capture, record.capture)
         yield EXCHANGES, records
         messages = [row for carried in decode.take_messages() for row in carried.messages]

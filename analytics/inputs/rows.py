@@ -181,15 +181,13 @@ def _records_in(batch: pyarrow.RecordBatch, columns: Sequence[Column], row: type
 
 
 def _values_in(array: Any, column: Column, optional: bool) -> list[object]:
-    """Return the values of an Arrow array, converted to the column's type and mutable.
-
-    Types are checked once for all rows: checking each value takes ten times as long.
-    """
+    """Return the values of an Arrow array, converted to the column's type and mutable."""
     import pyarrow
     from pyarrow import types
 
     kind = array.type
     if column.type == "time" and types.is_timestamp(kind):
+        # safe=False: other programs write nanoseconds, of which the last three digits are dropped.
         array = array.cast(pyarrow.timestamp("us", tz="UTC"), safe=False).cast(pyarrow.int64())
         values = [None if value is None else value * 1000 for value in array.to_pylist()]
         is_plain = True
@@ -199,6 +197,7 @@ def _values_in(array: Any, column: Column, optional: bool) -> list[object]:
         is_plain = True
     else:
         values = _texts_of(array) if _is_shared(kind) else array.to_pylist()
+        # Checked once for all rows: a look at each value takes ten times as long.
         is_plain = _KINDS[column.type](types, kind)
     if not is_plain:
         return [_cleaned_value(value, column, optional) for value in values]
@@ -315,9 +314,11 @@ def _neutral(column: Column, optional: bool) -> object:
 
 def _is_of(value: object, type_: str) -> bool:
     """Return whether a value has the type of a column."""
+    # Before int, of which it is a subclass.
     if isinstance(value, bool):
         return type_ == "bool"
     if isinstance(value, int):
+        # JSON has integers of any size; the columns have 64 bits.
         fits = -(1 << 63) <= value < 1 << 63
         return type_ in ("int", "time") and fits
     return isinstance(value, _TYPES[type_])

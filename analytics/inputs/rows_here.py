@@ -112,6 +112,7 @@ def rows_of_lines(
     for line in lines:
         if not line.strip():
             continue
+        # Bytes that are not UTF-8 spoil one text, not the whole row.
         text = line.decode("utf-8", "replace")
         try:
             values = json_of(_OBJECT, text)

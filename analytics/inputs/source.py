@@ -159,6 +159,7 @@ def _together(relations: Sequence[Relation]) -> Relation:
 
 
 def _add_files(reader: Reader, entry: Input, parts: _Parts, messages: bool) -> None:
+    # A log of JSON lines may have no exchanges; its findings then show the form.
     is_lines = entry.kind is InputKind.jsonl or any(
         paths and paths[0].endswith(("json", "jsonl"))
         for paths in (entry.exchanges, entry.findings)

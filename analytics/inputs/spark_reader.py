@@ -113,6 +113,7 @@ class SparkReader:
         lines = self._spark.read.option("lineSep", "\n").text([uri_of(file) for file in files])
         schema = schema_of(columns).add(_BROKEN, "string")
         rows = lines.selectExpr("cast(value as binary) as line").mapInArrow(_parse(columns), schema)
+        # Read twice: for the invalid lines and for the rows.
         frame = rows.cache()
         broken_lines = frame.where(F.col(_BROKEN).isNotNull())
         count = broken_lines.count()

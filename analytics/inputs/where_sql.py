@@ -95,6 +95,7 @@ def _sql(condition: Condition) -> str | None:
 
 
 def _negated(sql: str) -> str:
+    # A test is true or false; SQL's `not null` would be null, and the row would be dropped.
     return f"(not coalesce({sql}, false))"
 
 

@@ -1,8 +1,4 @@
-"""Attempts in Arrow as input of the fault strategy's replay: by producer, texts as numbers.
-
-Rules: Spark groups by a hash of the producer's columns, which it sorts several times as fast as the
-texts; two producers may collide, so they are separated here.
-"""
+"""Attempts in Arrow as input of the fault strategy's replay: by producer, texts as numbers."""
 
 from __future__ import annotations
 
@@ -31,6 +27,8 @@ WHO = ("client", "process", "group")
 """Columns that identify a producer: address, process digits of its UNIQ_KEYs, group."""
 _DISTINGUISHED = (*WHO, "version_name")
 """Another version is another program, even with the same process digits."""
+# Spark sorts a hash several times as fast as the texts. Two producers may collide, so they are
+# separated here.
 NUMBER = f"xxhash64({', '.join(f'`{name}`' for name in _DISTINGUISHED)})"
 """SQL: a number for a producer."""
 
@@ -92,6 +90,8 @@ def producers_of(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[OneProducer
             return
         if held:
             runs.append(_run_of(_taken(held), folder, len(runs)))
+        # Runs are read while the caller takes producers; only when it has them all may the files
+        # go.
         yield from _merged(runs)
     finally:
         remove(folder)
@@ -101,6 +101,7 @@ def _taken(held: list[pyarrow.RecordBatch]) -> pyarrow.Table:
     """Return all rows as a table, and free them."""
     import pyarrow
 
+    # Each batch has a dictionary of its own, in which one code stands for different texts.
     table = pyarrow.Table.from_batches(held).unify_dictionaries()
     held.clear()
     return table
@@ -156,6 +157,7 @@ def _sorted(table: pyarrow.Table) -> tuple[NDArray[np.int64], list[int]]:
             who = who * (len(column.names) + 1) + _ranks(column) + 1
             who = np.unique(who, return_inverse=True)[1]  # a product of counts may not fit
     order = _order_of(table, _ORDER, who)
+    # No producer has the number -1, so the first row starts one, too.
     return order, np.flatnonzero(np.diff(who[order], prepend=-1)).tolist()
 
 
@@ -293,6 +295,7 @@ def _run_of(table: pyarrow.Table, folder: Path, number: int) -> _Run:
             writer.write_table(table, max_chunksize=_BATCH)
     except OSError as error:
         raise reason_here(error) from error
+    # A view of every 8192nd value would keep the whole column in memory.
     return _Run(path, _times(table, "begin")[::_BATCH].copy(), producers)
 
 
@@ -300,6 +303,7 @@ def _merged(runs: Sequence[_Run]) -> Iterator[OneProducer]:
     """Yield each producer in sorted runs; all parts of one must be taken before the next."""
     readers = {run.path: _Reader(run) for run in runs}
     everyone = {who for run in runs for who in run.producers}
+    # In the order of `_sorted`, and so of the rows in each file: every batch is read once.
     for who in sorted(everyone, key=lambda who: [(text is not None, text or "") for text in who]):
         own = [(readers[run.path], run.producers[who]) for run in runs if who in run.producers]
         routes: dict[str, set[str]] = {}

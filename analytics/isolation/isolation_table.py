@@ -298,6 +298,8 @@ class _Rows:
         for name, replay in self._replays.items():
             violations = replay.add(sent, part.due, judged)
             self._moved_failed[name] += int(failed[violations.because(BROKEN)].sum())
+            # Only the client's own generation has rows; the others are summed up in the table of
+            # settings.
             if replay is self._own:
                 self._note(part, violations)
         for broker, (window, elsewhere) in self._elsewhere.items():
@@ -315,6 +317,7 @@ class _Rows:
             self._inside[number] += int(times)
         codes = part.attempts.broker.codes[violations.attempt]
         self._to_isolated += np.bincount(codes, minlength=len(self._brokers))
+        # The rows keep texts of each attempt; a producer without strategy has one per send.
         most = MOST_SENDS - len(self._listed)
         columns = (violations.attempt, violations.window, violations.why)
         for index, number, why in zip(*(column[:most].tolist() for column in columns), strict=True):
@@ -392,6 +395,7 @@ class _Rows:
 
     def _why(self, reason: str) -> str:
         """Return why an attempt went to an isolated broker: a strategy that is off forbids none."""
+        # The verdict is known only after all attempts, so the reason of each is corrected here.
         is_off = self._verdict.state in (NO_STRATEGY, OFF)
         return NOT_IN_FORCE if is_off and reason == BROKEN else reason
 

@@ -39,6 +39,7 @@ class Coded:
     def with_names(self, names: Sequence[str]) -> Coded:
         """Return the column with codes of other names, which include those of its rows."""
         places = {name: place for place, name in enumerate(names)}
+        # The last place is for code -1, null: NumPy counts negative indexes from the end.
         codes = np.array([*(places.get(name, -1) for name in self.names), -1], dtype=np.int32)
         return Coded(tuple(names), codes[self.codes])
 

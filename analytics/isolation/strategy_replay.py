@@ -219,18 +219,14 @@ class StrategyReplay:
     def _reports(
         self, producer: ProducerAttempts, due: NDArray[np.bool_], *, is_last: bool
     ) -> list[int]:
-        """Return the attempts to report to the strategy, by the time when the client knew.
-
-        Includes all that may isolate; of the others, the first at each broker, and the first at the
-        same broker after each isolating one: it ends the isolation before 5.1.4, and marks the
-        broker as reachable since then.
-        """
+        """Return the attempts to report to the strategy, by the time when the client knew."""
         known = due & (producer.end >= 0) & producer.outcome.among(_EVENTS)
         isolating = known & ~producer.outcome.among(_CALM)
         least = _least_slow(self._result.settings)
         if least is not None:
             slow = producer.end - producer.begin >= least * 1000
             isolating |= known & slow & producer.outcome.among((attempts.STORED,))
+        # The usual case: these are all attempts, and none opens a window.
         if is_last and not self._isolated and not isolating.any():
             return []
         chosen = [_NONE]
@@ -238,10 +234,14 @@ class StrategyReplay:
             rows = np.flatnonzero(known & (producer.broker.codes == code))
             if not len(rows):
                 continue
+            # True: the first report of a broker counts, whatever it is.
             before = self._isolated.get(name, True)
             if isolating[rows].any():
                 rows = rows[np.argsort(producer.end[rows], kind="stable")]
                 may_isolate = isolating[rows]
+                # All that may isolate, and the first after each of them: before 5.1.4 it ends the
+                # isolation, since then it marks the broker as reachable. Further ones change
+                # nothing.
                 chosen.append(rows[may_isolate | np.append(before, may_isolate[:-1])])
                 self._isolated[name] = bool(may_isolate[-1])
             elif before:
@@ -273,11 +273,7 @@ class StrategyReplay:
                 window.end, window.ended_by = now, "response"
 
     def _judge(self, producer: ProducerAttempts, judged: NDArray[np.bool_]) -> Violations:
-        """Query the strategy, in its state at that time, about the attempts at isolated brokers.
-
-        Between two state changes (reports and ends of isolation) it gives the same result for all
-        attempts with the same route and last broker, so it is queried once.
-        """
+        """Query the strategy, in its state at that time, about the attempts at isolated brokers."""
         windows = [self.windows[number] for number in self._active]
         index, place = _inside(producer, windows, judged)
         begin = producer.begin[index]
@@ -290,6 +286,8 @@ class StrategyReplay:
         routes, route_of = producer.routes
         route = route_of[producer.topic.codes[index] + 1]
         count = len(producer.last_broker.names) + 1
+        # Between two state changes (reports and ends of isolation) the strategy gives one result
+        # for all attempts with the same route and last broker, so it is queried once for them.
         key = (epoch * len(routes) + route) * count + producer.last_broker.codes[index] + 1
         _, first, same = np.unique(key, return_index=True, return_inverse=True)
         permitted, wanting = self._responses(producer, index[first])
@@ -316,6 +314,7 @@ class StrategyReplay:
             begin = int(producer.begin[index])
             self._tell_until(begin)
             brokers = routes[route_of[producer.topic.codes[index] + 1]]
+            # The brokers that it sent to are all that is known of the topic's route.
             allowed, why = self._asked.allowed(brokers, producer.last_broker[index], begin // 1000)
             permitted[place] = [name in allowed for name in producer.broker.names]
             wanting[place] = why is not ChoiceReason.AVAILABLE
@@ -328,11 +327,7 @@ class StrategyReplay:
     def _count_avoided(
         self, producer: ProducerAttempts, judged: NDArray[np.bool_], violations: Violations
     ) -> None:
-        """Count the attempts that could have hit an isolated broker but did not.
-
-        Attempts near the ends of a window do not count, nor do those after another attempt, which
-        avoid the last broker anyway.
-        """
+        """Count the attempts that could have hit an isolated broker but did not."""
         topics = producer.brokers_of_topics
         windows = [self.windows[number] for number in self._active]
         elsewhere = np.zeros(len(producer), dtype=bool)
@@ -348,6 +343,7 @@ class StrategyReplay:
                 meets |= (producer.topic.codes < 0) & ~producer.broker.among((name,))
             for start, stop in np.searchsorted(producer.begin, np.array(spans).reshape(-1, 2)):
                 elsewhere[start:stop] |= meets[start:stop]
+        # A retry avoids the last broker anyway, so it tells nothing.
         elsewhere &= judged & (producer.last_broker.codes < 0)
         elsewhere[violations.attempt] = False
         for code, count in zip(
@@ -355,6 +351,8 @@ class StrategyReplay:
         ):
             topic = producer.topic.names[code] if code >= 0 else ""
             self._avoided[topic] += int(count)
+            # As if one broker were isolated: with more, the true chance to avoid them all is
+            # smaller, so verdict `on` never comes too early.
             self._chances[topic] = 1 - 1 / max(len(topics[topic]), 2)
 
 

@@ -77,6 +77,7 @@ def verdict_of(
     fitting = next((name for name, other in others if _fits(other)), None)
     if fitting is not None:
         return Verdict(OTHER_GENERATION, f"{summary}, none by the tables of generation {fitting}")
+    # With two brokers, a client without strategy sends half of these to the isolated one.
     if replay.broken >= _MANY * met / 2:
         return Verdict(OFF, f"{summary} (unless the program selects its queues)")
     return Verdict(UNDETERMINED, f"{summary}: too few without the strategy, too many with it")

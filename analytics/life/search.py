@@ -100,6 +100,7 @@ class MessageSearch:
             if row.client_id is not None and len(self.client_ids) < MOST_CLIENTS:
                 self.client_ids.setdefault((row.conversation, row.client_address), row.client_id)
             if not self._add(row):
+                # A full deque drops its oldest row.
                 self._gone += len(self.past) == LOOK_BACK
                 self.past.append(row)
 

@@ -83,6 +83,7 @@ def copies_on_disk(rows: Sequence[MessageRecord]) -> list[MessageRecord]:
     """Return the copies of a message in broker stores: in its own topic, or waiting elsewhere."""
     copies = [row for row in rows if row.event == ON_DISK]
     sent_to = {row.original_topic for row in rows if row.original_topic is not None}
+    # Elsewhere, such as in the half topic, there may be several records of a single copy.
     return [row for row in copies if row.topic in sent_to] or copies[:1]
 
 

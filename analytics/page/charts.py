@@ -48,6 +48,7 @@ _STEPS_US = (
 
 def escaped(value: object) -> str:
     """Escape text for HTML and SVG: printable, limited in length, never markup."""
+    # Shortened first, so that a text of megabytes is not examined as a whole.
     return html.escape(printable(shortened(str(value), _MOST_TEXT)), quote=True)
 
 
@@ -236,6 +237,7 @@ def points_of(rows: Iterable[Row], x: str, y: str, width: str = "") -> list[Poin
     for at, row in sorted(known, key=lambda item: item[0]):
         length = number_of(row.get(width)) if width else None
         # windows without rows are not in the table
+        # The next window is one length away, the one after a missing window two.
         if points and length is not None and at - points[-1][0] > 1.5 * length:
             points.append((at, None))
         points.append((at, number_of(row.get(y))))
@@ -378,6 +380,7 @@ def _columns(
         counts = {column: int(number_of(row[column]) or 0) for _, column, _ in _PILED if column}
         counts[""] = int(number_of(row["exchanges"]) or 0) - sum(counts.values())
         x = times.x(at)
+        # Less than a pixel would not be visible.
         wide = max(1.5, times.x(at + width) - x - 0.6)
         y = axis.bottom
         for kind, column, name in _PILED:
@@ -510,6 +513,7 @@ def flows_chart(title: str, stages: Sequence[Sequence[FlowBand]], show: Show) ->
         out = stages[place] if place < len(stages) else ()
         leaving = _sums((flow.start, flow.value) for flow in out)
         columns.append(
+            # What leaves a topic may be more (several groups) or less than what enters it.
             {name: max(into.get(name, 0), leaving.get(name, 0)) for name in {**into, **leaving}}
         )
     most = max(map(len, columns))

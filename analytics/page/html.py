@@ -276,6 +276,7 @@ def _cell(row: Row, column: TableColumn, shown: Show, more: str = "") -> str:
     text = shortened(shown(value))
     number = column.type in ("int", "float")
     kinds = ("n" if number else "", "u" if value is None else "", more)
+    # The text is rounded and has a unit; the page's script sorts by the number.
     exact = number_of(value) if number else None
     return tag(
         "td",

@@ -281,6 +281,7 @@ class _States:
         for flow, of_flow in flows.items():
             adders = self._adders.get((block.rules, flow))
             if adders is None:
+                # Flows contain names that a peer chooses, so their number has no limit of its own.
                 if len(self._adders) >= MAX_FLOWS:
                     self._adders.clear()
                 adders = [self._of(name).fold.adder_of(flow) for name in block.rules]

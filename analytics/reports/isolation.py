@@ -282,6 +282,7 @@ def _topics(queues: Relation) -> Relation:
     squared = summed.adding(
         {"chi_square": "(queues * _squares - attempts * cast(attempts as double)) / attempts"}
     )
+    # One degree of freedom less than queues: the total is given.
     spread = "2 / (9 * (queues - 1))"
     deviations = f"(cbrt(chi_square / (queues - 1)) - (1 - {spread})) / sqrt({spread})"
     rounded = f"round({deviations}, 9)"  # cube roots differ in the last digit between engines

@@ -47,6 +47,7 @@ def folded(
         from .folding_on_spark import folded_by_tasks
 
         return folded_by_tasks(report_input, exchanges, folding, known, tables)
+    # All items in memory: beyond LOCAL_ROWS exchanges, Spark is the default.
     items = sorted(_items(report_input, exchanges, folding, known))
     return here(report_input, folding.tables(folding.fold(items, known), known), tables)
 

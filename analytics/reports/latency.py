@@ -104,6 +104,7 @@ def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Rel
     # time. Most tables derive from these counts.
     counts = _counts(report_input, seen, limit_us)
     cells = counts.cells
+    # The counts have the broker names of requests: no further pass over the exchanges.
     names = broker_names(report_input, lambda: cells)
     made: dict[str, Callable[[], Relation]] = {
         RELAYED.name: lambda: relays(report_input),
@@ -227,10 +228,9 @@ def _counts(report_input: ReportInput, seen: Relation, limit_us: int | None = No
 
 
 def _cells(seen: Relation, keys: Sequence[str], limit_us: int | None = None) -> Relation:
-    """Return one row per combination of `keys`: one pass over the exchanges.
+    """Return one row per combination of `keys`, among them the outcome: one pass.
 
-    Grouping by outcome saves a counter per kind of outcome and exchange. If `limit_us` is given,
-    `within` counts the exchanges that took at most that long.
+    If `limit_us` is given, `within` counts the exchanges that took at most that long.
     """
     within = {} if limit_us is None else {"within": f"count_if(latency_us <= {limit_us}L)"}
     return seen.grouped(
@@ -251,11 +251,9 @@ def _cells(seen: Relation, keys: Sequence[str], limit_us: int | None = None) -> 
 
 
 def _buckets(seen: Relation, keys: Sequence[str]) -> Relation:
-    """Return how many exchanges of each combination of `keys` are in each bucket.
-
-    A pass of its own: grouped by the columns of cells and buckets, there are almost as many
-    groups as exchanges, each with all sums.
-    """
+    """Return how many exchanges of each combination of `keys` are in each bucket."""
+    # Not in the pass of the cells: grouped by bucket as well, there are almost as many groups as
+    # exchanges, each with all sums.
     return seen.where("bucket is not null").grouped(
         ("bucket", *keys), {"values": "count(*)", "time": "min(time)"}
     )
@@ -283,11 +281,9 @@ def _spans_of(report_input: ReportInput, cells: Relation) -> tuple[int | None, i
 
 
 def _least_of_slowest(report_input: ReportInput, counts: _Counts, count: int) -> int | None:
-    """Return a latency that the slowest `count` calls reach, and few others, or None.
-
-    Sorting all exchanges of a large input takes longer than a query of their cells.
-    """
+    """Return a latency that the slowest `count` calls reach, and few others, or None."""
     # from the highest bucket down, until enough calls are in these buckets
+    # Sorting all exchanges of a large input takes longer than this query of their cells.
     calls = counts.placed("answered", "long_poll").where("answered > 0 and not long_poll")
     by_bucket = calls.grouped(("bucket",), {"calls": "sum(values)"})
     rows = report_input.kept.rows(by_bucket.adding({"least": lowest_of("bucket")}))
@@ -332,6 +328,7 @@ def _slo(cells: Relation, keys: Sequence[str], budget: str) -> Relation:
         keys,
         {
             "requests": "sum(answered + no_response)",
+            # A cell has one outcome, so one that counts failures has no good request.
             "good": "sum(if(failed = 0, within, 0L))",
             "failed": "sum(failed)",
             "no_response": "sum(no_response)",

@@ -112,6 +112,8 @@ def _per_pair(sides: Relation, names: Relation) -> Relation:
             "exchanges": "coalesce(sum(carried), 0L)",
             "mean_us": ratio_of("sum(total_us)", "sum(carried)"),
             "_known": "sum(if(near is null, 0L, carried))",
+            # The handshake may have been slower than the requests; their share is at most the
+            # whole.
             "_part": "sum(if(near is null, 0D, least(cast(near as double) * carried, total_us)))",
             "_known_us": "sum(if(near is null, 0D, total_us))",
             "beyond_us": "avg(far)",

@@ -169,6 +169,7 @@ def _cells(requests: Relation) -> Relation:
             "carried": "sum(coalesce(message_count, 0))",
             "loaded": "count_if(message_count > 0)",
             "body": "sum(coalesce(body_bytes, 0))",
+            # A long poll that waits for a message is not time that its topic costs.
             "total_us": total_of(f"if({derived.WAITS}, null, latency_us)"),
             "version": "max(version)",
             "first": "min(time)",

@@ -224,6 +224,7 @@ def connects_of(report_input: ReportInput, failed: Relation, options: ReportOpti
 
 
 def _flows(listed: Relation) -> Relation:
+    # Messages without a key share a partition, but their attempts have no `next_broker`.
     following = "over (partition by client, process, topic, unique_key order by attempt)"
     pairs = listed.select(
         "broker as from_broker",

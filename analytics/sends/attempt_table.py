@@ -177,6 +177,7 @@ def sends_in(table: pyarrow.Table) -> Iterator[Send]:
     columns: dict[str, list[Any]] = {
         name: table.column(name).to_pylist() for name in SEND_SELECTION
     }
+    # `end` is how the connection ended in a relation, and the time of the response in `Send`.
     columns["how_ended"], columns["end"] = columns["end"], columns["end_us"]
     columns["unique_key"] = [key or "" for key in columns["unique_key"]]
     return map(Send._make, zip(*(columns[name] for name in Send._fields), strict=True))
@@ -219,6 +220,7 @@ def _by_message(table: pyarrow.Table) -> Iterator[tuple[_Sender, list[Send]]]:
     processes = table.column("process").to_pylist()
     for place, (send, process) in enumerate(zip(sends_in(table), processes, strict=True)):
         # without a key, each send is a message of its own
+        # A forwarder sends a message on with its UNIQ_KEY, to another topic.
         identity = send.host, send.unique_key or place, send.topic
         messages.setdefault(identity, (_Sender(send.host, process), []))[1].append(send)
     return iter(messages.values())

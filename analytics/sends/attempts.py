@@ -246,6 +246,7 @@ def creation_of(send: Send, timeout_us: int) -> int | None:
     """
     if send.lead is None or send.lead > timeout_us:
         return None
+    # Negative: the client's clock is ahead of that of the capture.
     return send.begin - max(send.lead, 0)
 
 
@@ -266,6 +267,7 @@ def _knows(send: Send) -> tuple[bool, bool, bool, int, int, int, str, str, int]:
         send.status == "answered",
         bool(send.whole),
         send.how_ended in ("reset", "closed"),
+        # From here on only so that the choice does not depend on the order of the rows.
         -send.begin,
         -(send.end or 0),
         -(send.response_code or 0),
@@ -325,8 +327,7 @@ def _inferred(
     """Return the failed connects that must have preceded a request.
 
     Each starts right after the client's previous step: message creation, the end of the last
-    attempt, or the previous connect. The request follows the last one soon and goes to another
-    broker, as a retry does. Other programs of the host connect at any time.
+    attempt, or the previous connect.
     """
     if since is None:
         return []
@@ -338,6 +339,7 @@ def _inferred(
         last = send.begin if knew is None else max(since, knew) + _AT_ONCE_US
         first = since if knew is None else max(since, knew - ALIKE_US)
     for failure in failures:
+        # Other programs of the host connect at any time, so all three conditions are needed.
         fits = first <= failure.begin <= last
         soon = failure.end <= send.begin <= failure.end + SOON_US
         if fits and soon and failure.broker != send.broker:  # a retry avoids the failed broker
@@ -383,13 +385,7 @@ def _numbered(attempts: list[ObservedAttempt], timeout_us: int) -> list[Observed
 def _known_at(
     attempt: ObservedAttempt, following: ObservedAttempt | None, timeout_us: int, deadline: int
 ) -> int | None:
-    """Return when the client knew the outcome of an attempt.
-
-    That is the response or the refused connect. Otherwise a client that retries has just detected
-    the failure before it chose the next queue, so the next attempt is the best estimate. Without a
-    retry, it is the timeout before the client's FIN, or the end of the connection, except for a FIN
-    of the broker, which clients before 5.1.3 ignore until the timeout.
-    """
+    """Return when the client knew the outcome of an attempt, by its response or else estimated."""
     send = attempt.send
     waited = max(deadline, attempt.begin)
     if attempt.outcome == REFUSED and send.end is not None and not logged(send):
@@ -398,9 +394,12 @@ def _known_at(
         return send.end
     if attempt.inferred:
         return attempt.end
+    # A client detects the failure right before it chooses the next queue.
     if following is not None and following.begin - attempt.begin <= timeout_us:
         return following.begin
+    # A FIN of the broker: these clients wait for the response until the timeout anyway.
     deaf = attempt.outcome == CLOSED and (send.version or 0) < _SEES_FIN
     if send.closed is not None and attempt.outcome != UNKNOWN and not deaf:
+        # The client's own FIN comes after its timeout.
         return min(send.closed, waited)
     return send.begin + timeout_us if following is not None else waited

@@ -256,6 +256,7 @@ def relays(report_input: ReportInput) -> Relation:
     sides = {
         "outer_us": f"if({answered}, outer_us, null)",
         "inner_us": f"if({answered}, inner_us, null)",
+        # Negative if the hops are of two captures with different clocks.
         "own_us": f"if({answered}, greatest(outer_us - inner_us, 0L), null)",
     }
     latencies = pairs.select(

@@ -52,6 +52,7 @@ def stitched(report_input: ReportInput, limits: Limits) -> Stitched:
 
 def _stitched(report_input: ReportInput, limits: Limits) -> Stitched:
     names = broker_names(report_input)
+    # A relay repeats a send on its own connection: it would count as a second attempt.
     produced = without_inner(report_input)
     failures = failures_of(report_input, names)
     keys, described = _telling(report_input, produced, names, failures, limits)

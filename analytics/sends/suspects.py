@@ -76,8 +76,7 @@ def flagged_keys(
 def _with_failures(all_sends: Relation, failures: Relation) -> Relation:
     """Return sends with `failed_host`: a connect of the host failed during the send.
 
-    A send is repeated for each such connect. The join uses the second alone; the costly part, the
-    sender's address, is evaluated only for the few matches.
+    A send is repeated for each such connect.
     """
     ended = _second_of("`end`")
     near = failures.select(
@@ -89,6 +88,8 @@ def _with_failures(all_sends: Relation, failures: Relation) -> Relation:
     )
     begin = "unix_micros(request_time)"
     # a failed connect counts if it began after the message was made, with 1 ms for rounding
+    # The engines join by the second alone: the rest, with the costly address of the sender, is
+    # evaluated only for the few matches.
     met = (
         f"{_second_of(begin)} = failed_second and array_contains(array(failed_host), {sends.HOST})"
         f" and {begin} between failed_end and failed_end + {SOON_US} and failed_broker != broker"

@@ -15,19 +15,17 @@ _ROUND_US = 100_000
 
 
 def timeout_learnt(messages: Iterable[Sequence[Send]]) -> int | None:
-    """Return sendMsgTimeout in µs learned from a client's messages, or None if unknown.
-
-    A client without a response to its only attempt closes the connection at the timeout or slightly
-    later, so the smallest of several similar times is the best estimate.
-    """
+    """Return sendMsgTimeout in µs learned from a client's messages, or None if unknown."""
     waited = sorted(
         send.closed - created
         for send in (same[0] for same in messages if len(same) == 1 and not same[0].call)
+        # NettyRemotingClient closes the channel of a synchronous send that timed out.
         if send.status == "unanswered" and send.ended_by == "client" and not logged(send)
         if send.closed is not None
         and (created := creation_of(send, 100 * DEFAULT_TIMEOUT_US)) is not None
         if send.closed - created >= _LEAST_TIMEOUT_US
     )
+    # Clients close at the timeout or slightly later: the smallest of several similar times is best.
     for least, following in pairwise(waited):
         if following - least <= ALIKE_US:  # a single time may be that of the client's end
             # people set round timeouts: half seconds first, then tenths

@@ -103,6 +103,8 @@ def _failed_connects(report_input: ReportInput) -> Relation:
     requests = _asked(report_input, failed)
     spoken = requests.where("requests > 0").select("server_address").distinct()
     named = names.select("server_address", "broker")
+    # A server counts if it got a request or if a route or request names it; others are none of
+    # ours.
     known = spoken.join(named, ["server_address"], "full")
     # A connect looks the same from a client and from a probe: other requests of its host decide.
     # Connections without a request suggest that a probe runs there, too; the row has their number.
@@ -231,9 +233,7 @@ def gone_by_bucket(
 ) -> dict[int, list[Gone]]:
     """Return the outages relevant for attempts that begin in each time bucket (`BUCKET`).
 
-    `failures` are of one client; `tied` are capture and conversation of those that are attempts. A
-    client retries at once, so several consecutive connects to a broker without a related send are
-    an unseen failed message; heartbeats and probes connect once.
+    `failures` are of one client; `tied` are capture and conversation of those that are attempts.
     """
     spans: list[list[ConnectFailure]] = []
     for failure in sorted(failures, key=_by_server_and_time):
@@ -247,6 +247,7 @@ def gone_by_bucket(
         spans[-1].append(failure)
     outages: dict[int, list[Gone]] = {}
     for span in spans:
+        # Only a send is retried at once; heartbeats and probes connect once.
         unseen = [  # the client tried again at once, so a message failed without a send
             pair
             for pair in pairwise(span)

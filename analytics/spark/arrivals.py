@@ -28,6 +28,7 @@ def arrivals(
     def batch(frame: DataFrame, number: int) -> None:  # noqa: ARG001
         take([str(row.path) for row in frame.collect()])
 
+    # Spark infers no schema for a stream of files.
     reader = spark.readStream.format("binaryFile").schema(_FILE)
     files = reader.option("recursiveFileLookup", "true").load(folder)
     stream = files.select("path").writeStream.foreachBatch(batch)  # the content is not read

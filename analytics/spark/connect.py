@@ -68,10 +68,8 @@ class RunningTasks:
 
 
 def load_libraries() -> None:
-    """Import the libraries of a session before several threads import parts of them.
-
-    pyarrow and pandas import each other, so one of two threads may see a partly initialized module.
-    """
+    """Import the libraries of a session before several threads import parts of them."""
+    # pyarrow and pandas import each other: one of two threads may see a partly initialized module
     import pandas  # noqa: F401
 
 
@@ -106,6 +104,7 @@ def connected(url: str, settings: Mapping[str, str], asked: Mapping[str, str]) -
             f"{shown_master(url)} names a session, but a report uses its own",
             "remove session_id from --master",
         )
+    # Only now: while it is set, PySpark's functions make no columns for a classic session.
     os.environ[_MODE] = "1"
     spark = SparkSession.builder.channelBuilder(channel).create()
     try:

@@ -129,6 +129,7 @@ class SparkEngine:
         if relation.is_here:
             return self._here.folded(relation, key, fold, columns)
         placed = self.frame(relation.adding({SLOT: self._slot_of(key)}))
+        # All rows of a key get the same slot, so the task of a slot has whole groups.
         packed = placed.mapInArrow(partial(packed_rows, slots=self._slots()), PACKED_ROWS)
         fold_packed = partial(_folded, fold=fold)
         return self.kept_frame(packed.repartition(SLOT).mapInArrow(fold_packed, schema_of(columns)))
@@ -158,12 +159,11 @@ class SparkEngine:
         return self.kept_frame(together.applyInArrow(made, schema_of(columns)))
 
     def repeated(self, relation: Relation) -> Relation:
-        """Return each integer `key` that is repeated or has `wrong` set.
-
-        Nearly every key is a group of one row, for which Spark takes three times as long as NumPy.
-        """
+        """Return each integer `key` that is repeated or has `wrong` set."""
         if relation.is_here:
             return self._here.repeated(relation)
+        # Nearly every key is a group of one row, for which Spark takes three times as long as
+        # NumPy.
         pack = partial(packed_keys, factor=random_factor(), slots=self._slots())
         packed = self.frame(relation).mapInArrow(pack, PACKED)
         return self.kept_frame(packed.groupBy("slot").applyInArrow(keys_of_slot, "key long"))
@@ -184,6 +184,8 @@ class SparkEngine:
         name = str(relation.handle)
         if name not in self._sent:
             rows = with_zones(relation.rows)
+            # One partition: few rows in many would mean as many tasks in each query that reads
+            # them.
             self._sent[name] = self.session.createDataFrame(rows).coalesce(1)
         return self._sent[name]
 

@@ -54,6 +54,7 @@ def java_of(environment: Mapping[str, str] = os.environ) -> Java:
         raise NoJavaError(f"Spark needs Java, and {where}", HOW_TO_INSTALL)
     home = home or str(Path(program).resolve().parents[1])
     version = _version_of(home, program)
+    # Java 8 calls itself 1.8.
     major = re.match(r"(?:1\.)?(\d+)", version)
     if major is None or (natural_of(major[1]) or 0) < LEAST_VERSION:
         shown = version or "its version is unknown"

@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 
 
 def spark_home() -> str:
-    """Return the folder of the Spark inside PySpark.
-
-    Without SPARK_HOME, PySpark would first run `../bin/spark-submit`, which an attacker may have
-    placed beside a capture.
-    """
+    """Return the folder of the Spark inside PySpark."""
+    # Without SPARK_HOME, PySpark would first run `../bin/spark-submit`, which an attacker may have
+    # placed beside a capture.
     import pyspark
 
     installed = os.path.dirname(os.path.abspath(pyspark.__file__))

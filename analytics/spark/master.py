@@ -70,6 +70,7 @@ def shown_master(master: str) -> str:
 
 def _server_of(url: str) -> str:
     """Return the `host:port` of a server's URL."""
+    # What precedes an @ may be a password, so it must not appear in a message.
     return re.split("[/;?#]", url.removeprefix(CONNECT))[0].rpartition("@")[2]
 
 

@@ -82,6 +82,8 @@ def _once(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]
 
 def _by_slot(keys: NDArray[np.int64], factor: int, slots: int) -> list[bytes]:
     """Return the keys of each slot, eight bytes each."""
+    # The upper half of a product depends on all bits of the key, the lower half only on its lower
+    # bits.
     mixed = keys.view(np.uint64) * np.uint64(factor)
     placed = ((mixed >> np.uint64(32)) * np.uint64(slots) >> np.uint64(32)).astype(np.uint16)
     ends = np.cumsum(np.bincount(placed, minlength=slots))

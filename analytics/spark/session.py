@@ -129,6 +129,7 @@ class Session:
         from pyspark import SparkContext
 
         gateway = SparkContext._gateway
+        # At an abort Java is killed at once; nothing is asked of it.
         if gateway is not None and seconds:
             with suppress(Exception):
                 gateway.shutdown()

@@ -42,6 +42,8 @@ def write_table(
     frame = on_spark.frame(rows)
     mode = "overwrite" if force else "error"
     with _set(frame.sparkSession, _FILES_BY_SIZE):
+        # Spark's own writer refuses lists, and its files would differ from those of `rmqtool
+        # report`.
         if form == "csv":
             write_csv(frame, path, mode)
         else:

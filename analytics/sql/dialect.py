@@ -16,6 +16,7 @@ _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _FUNCTIONS: Final = {
     "array": "list_value",
     "array_join": "array_to_string",
+    # Spark without ANSI mode gives null for what cannot be cast; DuckDB would fail the query.
     "cast": "try_cast",
     "explode": "unnest",
     "regexp_like": "regexp_matches",
@@ -60,6 +61,7 @@ MACROS: Final = (
     "spark_octet_length(s) as strlen(s)",
     # count_if of DuckDB is null if all conditions are
     "spark_count_if(x) as count(*) filter (where x)",
+    # `%` has the sign of `a`; pmod is never negative.
     "spark_pmod(a, b) as ((a % b) + b) % b",
     "spark_regexp_extract(s, pattern, part) as regexp_extract(s, pattern, part)",
     "spark_regexp_replace(s, pattern, instead) as regexp_replace(s, pattern, instead, 'g')",
@@ -84,6 +86,7 @@ SETTINGS: Final = (
     "set ieee_floating_point_ops = false",
     "set error_on_division_by_zero = false",
     "set default_null_order = 'nulls_first_on_asc_last_on_desc'",
+    # A relation has no order, and keeping one takes memory.
     "set preserve_insertion_order = false",
     "set enable_progress_bar = false",  # on by default in a program without a file; goes to stdout
 )

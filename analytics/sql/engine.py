@@ -105,6 +105,8 @@ def made_by_group(
         rows = pyarrow.Table.from_batches([batch])
         start = _last_group(batch.column(key))
         first = batch.column(key)[0]
+        # A group may go on from the batch before, or fill whole batches; only a new key completes
+        # it.
         if start or (held and first != value):
             yield from make(of_held(rows.slice(0, start))).to_batches()
         held.append(rows.slice(start))
@@ -116,12 +118,10 @@ def made_by_group(
 def made_of_all(
     batches: Iterable[pyarrow.RecordBatch], make: OfGroup
 ) -> Iterator[pyarrow.RecordBatch]:
-    """Yield the result of `make` for whole groups of rows in any order.
-
-    All rows are held, with texts as codes: to sort them by group takes more time and memory.
-    """
+    """Yield the result of `make` for whole groups of rows in any order; all rows are held."""
     import pyarrow
 
+    # With texts as codes: to sort the rows by group would take more time and memory.
     held = [with_codes(batch) for batch in batches if batch.num_rows]
 
     def whole() -> pyarrow.Table:

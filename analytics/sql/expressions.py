@@ -12,11 +12,9 @@ CONNECTION: Final = (
 
 
 def total_of(number: str) -> str:
-    """Return, as SQL, the sum of times or sizes as a floating-point number.
-
-    It is exact up to 2^53, so it does not depend on the order of the rows. A 64-bit sum overflows
-    if a capture's clock was wrong by decades.
-    """
+    """Return, as SQL, the sum of times or sizes as a floating-point number, exact up to 2^53."""
+    # A 64-bit sum overflows if a capture's clock was wrong by decades. Up to 2^53, this one does
+    # not depend on the order of the rows either.
     return f"sum(cast({number} as double))"
 
 
@@ -47,10 +45,8 @@ def ranked_by(total: str, key: str, part: str = "") -> dict[str, str]:
 
 
 def place_of(*columns: str) -> str:
-    """Return, as SQL, a struct of columns whose `min` is the first row by them, nulls first.
-
-    Engines order nulls within structs differently, so a flag precedes each column.
-    """
+    """Return, as SQL, a struct of columns whose `min` is the first row by them, nulls first."""
+    # Engines order nulls within structs differently, so a flag precedes each column.
     fields = (f"'_{name}', {name} is not null, '{name}', {name}" for name in columns)
     return f"named_struct({', '.join(fields)})"
 
@@ -58,9 +54,9 @@ def place_of(*columns: str) -> str:
 def number_of(columns: Iterable[str]) -> str:
     """Return, as SQL, a number for the values of columns: grouping by it is faster than by texts.
 
-    Spark's hash skips nulls, so a flag precedes each column. Two rows of other values may have one
-    number; what is computed by it must notice that.
+    Two rows of other values may have one number; what is computed by it must notice that.
     """
+    # Spark's hash skips nulls: without the flags, (null, a) and (a, null) would have one number.
     return f"xxhash64({', '.join(f'`{name}` is null, `{name}`' for name in columns)})"
 
 

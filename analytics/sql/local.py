@@ -46,6 +46,7 @@ gets fewer threads."""
 _CLOSED: Final = (
     "set autoinstall_known_extensions = false",
     "set autoload_known_extensions = false",
+    # Otherwise an unknown table name would mean a Python variable of that name.
     "set python_enable_replacements = false",
     "set enable_external_access = false",
 )
@@ -313,8 +314,11 @@ class LocalEngine:
         limit = self._limit = int(threads) * MEMORY << 20
         if usual is None or limit < usual:
             connection.execute(f"set memory_limit = '{limit}B'")
+            # The only setting that may still change after `lock_configuration`: see `_fetched`.
             connection.execute("set allowed_configs = ['memory_limit']")
             self._limits = [limit]
+            # A query whose state cannot spill needs more: each further limit doubles the one
+            # before.
             while usual is not None and self._limits[-1] < usual:
                 self._limits.append(min(2 * self._limits[-1], usual))
         else:  # a sort fails where many threads share little memory

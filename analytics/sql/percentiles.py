@@ -30,11 +30,9 @@ PERCENTILES: tuple[tuple[str, float], ...] = (
 
 
 def with_bucket(relation: Relation, value: str) -> Relation:
-    """Return a relation with `bucket`, the bucket of `Histogram.add` for a number; null for null.
-
-    A logarithm rounded across a power of two changes nothing: the bucket after the last one of a
-    power is the first one of the next.
-    """
+    """Return a relation with `bucket`, that of `Histogram.add` for a number; null for null."""
+    # A logarithm rounded across a power of two changes nothing: the bucket after the last one of a
+    # power is the first one of the next.
     power = f"cast(floor(log10(greatest({value}, {_EXACT - 1}L)) * {1 / math.log10(2)}D) as int)"
     shifted = relation.adding({"_shift": f"{power} - {SUB_BITS}"})
     bucket = f"_shift * {_PER_POWER}L + shiftright(if({value} < 0, 0L, {value}), _shift)"
@@ -69,6 +67,7 @@ def _low_of(bucket: str) -> str:
 
 def _rank_of(percent: float) -> str:
     """Return, as SQL, the rank of a percentile among `_all` values, rounded up."""
+    # In whole tenths of a percent, since 99.9 is not exact as a floating-point number.
     return f"(_all * {round(percent * 10)}L + 999) div 1000"
 
 

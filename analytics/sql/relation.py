@@ -38,6 +38,7 @@ class SelectList(dict[str, str]):
             for name, sql in self.items()
             if name in needed or _ROWS.search(sql) is not None
         }
+        # SQL has no select of nothing; count(*) of a relation reads no column.
         return SelectList(kept or dict([next(iter(self.items()))]))
 
     def words(self) -> set[str]:
@@ -88,6 +89,7 @@ class Relation:
     def select_distinct(self, *expressions: str) -> Relation:
         """Return the distinct rows of `select`."""
         chosen = _selected(self, expressions)
+        # Text, not a `SelectList`: a column less would make different rows equal.
         return Relation([*chosen], [f"select distinct {chosen} from ", self])
 
     def where(self, condition: str) -> Relation:

@@ -63,6 +63,7 @@ def usual_of(counts: Iterable[tuple[int, int, int]]) -> Usual | None:
     if not spans:
         return None
     most = max(spans, key=lambda span: span.stray)
+    # Too many to be an unset clock: the input simply has a long pause.
     if total - most.stray > _MOST_STRAY * total:
         return Usual(spans[0].first, spans[-1].last, 0)
     return most._replace(stray=total - most.stray)

@@ -101,6 +101,7 @@ def _secret_of(name: str | None) -> bytes:
         return secrets.token_bytes(32)
     try:
         with open(name, "rb") as file:
+            # A device such as /dev/urandom has no end.
             secret = file.read(_MOST_SECRET)
     except OSError as error:
         raise CommandError(f"--secret: {name}: {error.strerror}") from None

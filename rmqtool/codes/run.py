@@ -18,6 +18,7 @@ _EXAMPLES = "rmqtool codes 310, rmqtool codes response 17, rmqtool codes UNIQ_KE
 def run_codes(request: CodesRequest) -> ExitStatus:
     """Show the matches of a query, or all entries; raise CommandError without a match."""
     for word in request.query:
+        # The parser leaves unknown options here, because a negative number looks like one.
         if word.startswith("-") and number_of(word) is None:
             raise CommandError(f"no such option: {word}", status=ExitStatus.USAGE)
     query = query_of(" ".join(request.query), request.kind)

@@ -286,16 +286,13 @@ class DecodeRequest:
 
     @property
     def processes(self) -> int | None:
-        """Number of decoder processes; None: choose automatically.
-
-        More processes do not help if this one needs the rows (for a summary, text lines, or a
-        filter), because transferring rows takes as long as decoding them; nor for columnar output
-        without bodies, which one process writes as fast as two.
-        """
+        """Number of decoder processes; None: choose automatically."""
         window = [moment for moment in (self.since, self.until) if moment is not None]
         of_day = any(not moment.has_date for moment in window)
         chooses = self.sort or self.limit is not None or self.fail_on or of_day or self.columns
         whole = not self.where.strip()
+        # More processes do not help if this one needs the rows, because transferring them takes as
+        # long as decoding; nor for columns without bodies, which one process writes as fast as two.
         if self.plugins or chooses:
             pays = False
         elif self.view is View.exchanges:

@@ -245,6 +245,7 @@ class _Loop(Generic[Row]):
         if self._watch is not None:  # it judges all traffic, whatever is shown
             self._watch.engine.add_exchanges(cast(Sequence[ExchangeRecord], batch))
         batch = self._chosen_of(batch)
+        # Before rows shown as overdue are left out: `_take_overdue` did not count them.
         if batch and self.counts is not None:
             self.counts.add(cast(Sequence[ExchangeRecord], batch))
         if batch and self._request.overdue_after:  # `_take_overdue` has shown some of them

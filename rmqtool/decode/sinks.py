@@ -95,6 +95,7 @@ class TextSink(Sink[Row]):
 
     def encoded(self, lines: Sequence[str]) -> bytes:
         """Return lines in encoded form."""
+        # A terminal that lacks a character must not end the run.
         return ("\n".join(lines) + "\n").encode(self._encoding, "replace")
 
     def idle(self) -> None:

@@ -115,6 +115,7 @@ def _read_captures(request: DiagnoseRequest, captures: list[str], engine: Engine
         max_ratio=request.max_ratio,
         conversations=True,
     )
+    # One input for all captures, because their connections are numbered together.
     engine.begin_input("")
     # Default 1: the rows are used here, and transferring them takes as long as decoding.
     decode = Decode(captures, options)
@@ -130,6 +131,7 @@ def _read_captures(request: DiagnoseRequest, captures: list[str], engine: Engine
     finally:
         progress.clear()
     nothing = nothing_decoded(decode.stats)
+    # Connects that were refused are a problem without a single byte of RocketMQ.
     if nothing is not None and not seen and not engine.diagnosis().problems:
         raise nothing
 

@@ -75,6 +75,7 @@ def guess(data: bytes) -> BytesForm:
     lines = [line for line in text.splitlines() if line.strip()]
     bare = _NOISE.sub("", text.strip())
     is_hex = bool(bare) and _HEX.fullmatch(bare) is not None
+    # The first bytes of a line of plain hex look like an offset, but these do not count up.
     if any(_OFFSET.match(line) for line in lines[:8]) and not (is_hex and _is_no_dump(text)):
         return BytesForm.dump
     if is_hex:

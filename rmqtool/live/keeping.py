@@ -162,6 +162,7 @@ class _KeptPackets:
         """Write packets; an empty list flushes the file for concurrent readers."""
         output, writer = self._opened()
         with naming(self.name):
+            # Readers need the secrets before the packets that they decrypt.
             self._write_secrets(writer)
             for ts, data, length in packets:
                 writer.write(ts, data, length)

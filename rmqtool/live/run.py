@@ -34,6 +34,7 @@ def run_live(request: LiveDecodeRequest) -> ExitStatus:
         request = replace(
             request,
             follow=True,
+            # Plug-ins are code, so they are loaded only now, without the rights that opening takes.
             plugins=plugins_of(request.plugin or ()),
             watched=request.view is View.exchanges and somebody_watches,
         )

@@ -139,6 +139,7 @@ class EvidenceSource:
         if table not in known:
             raise ArgumentError(f"unknown table: {table!r}", hint=f"one of {', '.join(known)}")
         words: dict[str, object] = {
+            # With a folder in front: a file that is called like a report would be taken for one.
             "words": [known[table], os.path.join(os.curdir, self.name)],
             "tables": [table],
             "where": where,

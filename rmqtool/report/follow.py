@@ -184,9 +184,11 @@ class _Batches:
             cells=None,
             follow=False,
             force=True,
+            # The cells were counted with these filters, and cannot be filtered again.
             where="",
             since=None,
             until=None,
+            # Cells are few rows, which are only merged.
             engine=EngineChoice.local,
         )
         results, notes = results_of(whole)

@@ -180,10 +180,9 @@ def _fill(
 
 
 def json_of(results: Sequence[ReportResult], about: About) -> Iterator[bytes]:
-    """Yield all reports as one JSON object; an absent table is named in `unknown`.
-
-    A table may have a million rows: only some thousands are in memory at a time.
-    """
+    """Yield all reports as one JSON object; an absent table is named in `unknown`."""
+    # A table may have a million rows, of which only some thousands are in memory at a time. Random,
+    # so that no text of a capture can contain it.
     place = token_hex()  # of the rows of a table, in an object without them
     reports = [
         {

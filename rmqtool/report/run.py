@@ -222,6 +222,7 @@ def read_by_spark(request: ReportRequest, session: Session, stack: ExitStack) ->
             *(request.tls_keylog, request.max_ratio),
         )
         stack.callback(tables.given.kept.engine.close)
+        # Remote files do not tell their number of rows before they are read.
         if rows is None:
             session.size_shuffles(count_of(tables))
         return tables

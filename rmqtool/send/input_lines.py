@@ -60,6 +60,7 @@ class LineReader:
     def read(self, line: bytes) -> Outgoing | BadLine | None:
         """Return the message of a line without its line end, or None for an empty line."""
         self._lines += 1
+        # The line end of Windows.
         line = line.removesuffix(b"\r")
         if not line.strip():
             return None

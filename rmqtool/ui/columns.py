@@ -280,6 +280,7 @@ def _fit(
     columns: Sequence[LineColumn[Row]], wanted: dict[str, int], width: int, gap: int, live: bool
 ) -> list[tuple[LineColumn[Row], int]]:
     """Return the columns that fit into `width`, in their order, with their widths."""
+    # Each column is counted with a gap, but none follows the last one.
     left = width + gap
     widths: dict[str, int] = {}
     ranked = sorted(columns, key=lambda column: column.rank)

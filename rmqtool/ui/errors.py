@@ -59,10 +59,10 @@ def guarded(command: Callable[[], ExitStatus]) -> ExitStatus:
 def said(message: str, hint: str = "", status: ExitStatus = ExitStatus.FAILURE) -> ExitStatus:
     """Print an error on standard error; return the status.
 
-    On a terminal it is in a frame; elsewhere as plain lines. Further lines are indented, because a
-    broker's text must not look like a line of rmqtool.
+    On a terminal it is in a frame; elsewhere as plain lines.
     """
     first, *more = f"{message}\n{hint}".split("\n")
+    # Indented, because a broker's text must not look like a line of rmqtool.
     rest = [line if line.startswith("  ") else f"  {line}" for line in more if line]
     lines = list(map(printable, [f"rmqtool: {first}", *rest]))
     try:
@@ -116,15 +116,15 @@ def reason_of(error: OSError) -> str:
 def open_standard_files() -> None:
     """Replace closed standard files.
 
-    Otherwise the next opened file or connection would get the number of standard output. Standard
-    input is then empty, writing to standard output fails as for a closed file, and standard error
-    is discarded.
+    Standard input is then empty, writing to standard output fails as for a closed file, and
+    standard error is discarded.
     """
     for number, name, opened_for, mode in (
         (0, "stdin", os.O_RDONLY, "r"),
         (1, "stdout", os.O_RDONLY, "w"),
         (2, "stderr", os.O_WRONLY, "w"),
     ):
+        # Otherwise the next opened file or connection would get this number, and our output.
         if getattr(sys, name) is None:
             opened = os.open(os.devnull, opened_for)
             if opened != number:

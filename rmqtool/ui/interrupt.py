@@ -126,9 +126,8 @@ def _again(_: int, frame: FrameType | None) -> None:
 
 
 def _wait_no_longer() -> None:
-    """Stop the timer: where Python has ended, its signal would end the process with its own
-    status.
-    """
+    """Stop the timer of a delayed signal."""
+    # After Python's end, SIGALRM would end the process with its own status.
     if _Ending.waiting is not None:
         _Ending.waiting = None
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -167,15 +166,13 @@ def first_ends(
 
 
 class Apart(Generic[Value]):
-    """Work in a separate thread: a signal ends the wait for it.
-
-    An event signals the end, because an interrupted `join` marks the thread as ended.
-    """
+    """Work in a separate thread: a signal ends the wait for it."""
 
     def __init__(self, work: Callable[[], Value]) -> None:
         self._work = work
         self._values: list[Value] = []
         self._error: BaseException | None = None
+        # Not `join`: one that a signal interrupts marks the thread as ended.
         self._done = threading.Event()
         threading.Thread(target=self._run, daemon=True).start()
 

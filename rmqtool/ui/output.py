@@ -162,10 +162,8 @@ def refuse_existing(target: str | None, force: bool) -> None:
 
 
 def refuse_text_as_page(target: str, hint: str) -> None:
-    """Raise CommandError if text or rows would get the name of an HTML page.
-
-    A browser would interpret captured text as HTML and run its scripts.
-    """
+    """Raise CommandError if text or rows would get the name of an HTML page."""
+    # A browser would interpret captured text as HTML and run its scripts.
     if target.lower().endswith(_PAGES):
         raise CommandError(f"{target} is an HTML file name", hint, ExitStatus.USAGE)
 

@@ -186,6 +186,7 @@ class _Syslog(logging.handlers.SysLogHandler):
             raise error
 
     def mapPriority(self, levelName: str) -> str:
+        # The base class maps every name that is not a Python level to `warning`.
         return levelName
 
 

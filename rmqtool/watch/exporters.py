@@ -120,6 +120,7 @@ class MetricsServer:
             """A server with a limit on concurrent requests."""
 
             daemon_threads = True
+            # At the end, a slow client must not hold up the watch.
             block_on_close = False
 
             def process_request(self, request: Any, client_address: Any) -> None:

@@ -79,6 +79,7 @@ class PacketFeed(ABC):
             # The capture ends at a jump, so that pending requests are not judged by the new clock.
             at = self._jump_in(batch) if batch else None
             if at is not None:
+                # The first packets of the next capture.
                 self._held = batch[at:]
                 if at:
                     yield self._encoded(batch[:at])

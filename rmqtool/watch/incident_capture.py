@@ -62,6 +62,7 @@ def keep_incident(order: IncidentOrder, niceness: int = 0) -> KeptIncident:
     folder = Path(order.folder)
     limit = order.size // SHARE
     try:
+        # This leaves room for the new incident at its largest size.
         kept.removed = _make_room(folder, order.most - 1, order.size - limit)
         owned = OwnedFolder(_free_name(folder, order.name), KIND, private=True)
     except (OSError, FolderRefused) as error:

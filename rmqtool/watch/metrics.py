@@ -247,6 +247,7 @@ class TrafficMetrics:
             flow = flows.get(key)
             if flow is None:
                 if len(flows) >= MOST_FLOWS:
+                    # Only look-ups are lost: the series stay, and are found again.
                     flows.clear()
                 flow = flows[key] = self._flow_of(row)
             flow.requests.value += 1
@@ -318,6 +319,7 @@ class TrafficMetrics:
                 return
             self._sent[message] = None
             if len(self._sent) > MOST_SENDS:
+                # Half of them at once, because each time copies all keys.
                 for old_key in list(self._sent)[: MOST_SENDS // 2]:
                     del self._sent[old_key]
 

@@ -108,6 +108,7 @@ class PacketFiles:
         return [
             file.path
             for file in self.files
+            # Files of a previous run, whose times are unknown, have no packets of this watch.
             if file.first and file.first <= end and file.last >= begin
         ]
 

@@ -80,6 +80,7 @@ class _Watching:
         self._lost_lines = 0
         self._array = ArrayText() if request.format is WatchFormat.json else None
         self._connections = KnownConnections()
+        # Forked before any thread starts, and before `_opened` gives up the rights that it needs.
         self._local_ends = EndsHelper() if request.processes else LocalEnds()
         self._keeper: IncidentKeeper | None = None
         self._metrics: TrafficMetrics | None = None
@@ -422,6 +423,7 @@ class _Watching:
     def _end(self, why: str) -> None:
         """Close everything and report the end."""
         if self._keeper is not None:
+            # Before the ring is unlocked: another watch could then remove the files that it reads.
             for kept in self._keeper.finish():
                 with suppress(BrokenPipeError):
                     self._report_incident(kept)

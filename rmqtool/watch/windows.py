@@ -95,9 +95,7 @@ class WindowedDiagnosis:
 
 
 def _return_memory() -> None:
-    """Return freed memory to the system.
-
-    glibc keeps more of it with each large block that is freed, so the process seems to grow.
-    """
+    """Return freed memory to the system."""
+    # glibc keeps more with each large block that is freed, so the process would seem to grow.
     with suppress(OSError, TypeError, AttributeError):  # another C library, another system
         ctypes.CDLL(None).malloc_trim(0)

@@ -112,6 +112,7 @@ def field_of(table: str, title: str) -> str:
 def sort_column(table: str, what: str) -> str:
     """Return the sort column of `time`, `latency`, `size`, or a heading."""
     column = _SORTED[table].get(what) or field_of(table, what)
+    # Filters have these aliases, rows do not.
     return {"outcome": "response_name", "packet": "request_packet"}.get(column, column)
 
 

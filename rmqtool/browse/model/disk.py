@@ -168,6 +168,7 @@ class RowStore(Generic[Row]):
             start, end = part.ends[at], part.ends[at + 1]
             data = os.pread(part.file.fileno(), end - start, start)
         values: list[Any] = self._decoder.decode(zstandard.decompress(data))
+        # One value for all rows, see `_write`. Only full segments are written.
         if len(values) == 1 < SEGMENT_ROWS:
             values *= SEGMENT_ROWS
         if cached:

@@ -109,10 +109,7 @@ def _listed(values: Iterable[object]) -> str:
 
 
 def where_of(rows: Sequence[Any], table: str) -> str:
-    """Return the expression for single rows: by connection, packet, and request id.
-
-    A packet alone is not enough: each capture has one of that number, with many requests in it.
-    """
+    """Return the expression for single rows: by connection, packet, and request id."""
     if table == "connections":
         return f"conversation in ({_listed(row.conversation for row in rows)})"
     by_conversation: dict[int, list[Any]] = {}
@@ -123,6 +120,8 @@ def where_of(rows: Sequence[Any], table: str) -> str:
         packets = dict.fromkeys(
             number for row in matches if (number := _packet_of(row)) is not None
         )
+        # A packet alone is not enough: each capture has one of that number, with many requests in
+        # it.
         part = f"conversation == {conversation} and packet in ({_listed(packets)})"
         if table == "exchanges":
             part += f" and opaque in ({_listed(dict.fromkeys(row.opaque for row in matches))})"

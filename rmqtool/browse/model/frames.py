@@ -106,6 +106,7 @@ class FrameStore:
                 self._waiting_bytes += size
                 self._waiting.append(kept)
                 self._count += 1
+                # Also at the end of a part: all exchanges of a block are in the same file.
                 if self._waiting_bytes >= BLOCK or self._count % _PART == 0:
                     self._write()
 

@@ -196,6 +196,7 @@ class Listing:
     def _look(self, chosen: Chosen) -> None:
         """Filter all available rows, unless a new request arrives."""
         while chosen.looked_at < self.store.count:
+            # Live rows may be dropped before they are filtered.
             start = chosen.looked_at = max(chosen.looked_at, self.store.first)
             stop = min(self.store.count, start + _STEP)
             for first, rows in self.store.runs(start, stop):

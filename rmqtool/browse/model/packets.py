@@ -93,6 +93,7 @@ def packet_ids(names: Sequence[str], chosen: Sequence[KeptExchange], max_ratio: 
     segments = SegmentReader()
     ids: set[int] = set()
     for packet in packets_in(names, max_ratio):
+        # Ids only grow, so the rest of the captures need not be read.
         if packet.packet > last:
             break
         segment = segments.segment_of(packet)

@@ -130,6 +130,7 @@ class BrowseSession:
             return
         first = self.exchanges.count
         if self.frames is not None:
+            # Before the rows: once these are visible, their details can be opened.
             self.frames.add(exchanges)
         self.exchanges.add(rows)
         self.seen[tables.EXCHANGES].add(rows)

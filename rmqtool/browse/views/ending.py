@@ -1,8 +1,6 @@
 """Ends the browser on SIGTERM, SIGHUP, and when its terminal is gone.
 
-Textual keeps reading a closed terminal, which is always readable, and would use a whole CPU; if
-SIGHUP is ignored (`nohup`), nothing else signals that the terminal is gone. Its threads can then
-deadlock, so the process is ended from outside of them.
+Textual keeps reading a closed terminal, which is always readable, and would use a whole CPU.
 """
 
 from __future__ import annotations
@@ -35,10 +33,12 @@ def end_with_terminal(browser: App[None]) -> None:
         browser.exit(return_code=ExitStatus.TERMINATED)
 
     def watch() -> None:
+        # If SIGHUP is ignored (`nohup`), nothing else signals that the terminal is gone.
         while os.isatty(0):
             time.sleep(_LOOK_SECONDS)
         if not loop.is_closed():
             loop.call_soon_threadsafe(end)
+        # Textual's threads can deadlock now, so an orderly exit may never come.
         time.sleep(_END_SECONDS)
         remove_all()
         os._exit(ExitStatus.TERMINATED)

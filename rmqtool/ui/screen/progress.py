@@ -156,10 +156,7 @@ class Progress:
 
 
 class StageLine:
-    """The current stage of a run; a context manager whose thread updates the line.
-
-    A thread, because single calls of Spark block for seconds.
-    """
+    """The current stage of a run; a context manager whose thread updates the line."""
 
     def __init__(self, stream: TextIO, wanted: bool, now: Callable[[], float] = monotonic) -> None:
         self._line = ProgressLine(stream, wanted, now, PATIENCE / 5)
@@ -170,6 +167,7 @@ class StageLine:
 
     def __enter__(self) -> StageLine:
         if self._line.wanted:
+            # Single calls of Spark block for seconds.
             self._thread = threading.Thread(target=self._run, daemon=True)
             self._thread.start()
         return self
