@@ -13,7 +13,7 @@ import msgspec
 
 from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.row_facts.ext_fields import offsets_in
-from dissectors.remoting.topic_names import is_group_topic
+from dissectors.remoting.topic_names import group_of, is_group_topic
 from dissectors.rows.message_record import (
     ACKNOWLEDGED,
     BEFORE,
@@ -26,7 +26,6 @@ from dissectors.rows.message_record import (
 from dissectors.rows.record import ExchangeRecord
 
 from ..diagnosis.keys import joined_key
-from ..diagnosis.rules.consumers.returns import group_of
 from ..inputs.rows import json_text_of
 from .known import Known
 
@@ -191,7 +190,8 @@ def seen_message(row: MessageRecord, known: Known) -> SeenMessage:
     topic = row.topic or ""
     group = row.consumer_group
     if group is None and is_group_topic(topic):
-        group = group_of(topic)  # a consumer returned it
+        # Logs of older versions lack the group of a message that a consumer sent back itself.
+        group = group_of(topic)
     client = row.client_id or known.context.clients.get(row.client_address)
     return SeenMessage(
         time=row.time or 0,

@@ -15,7 +15,7 @@ from dissectors.rows.message_record import COMMITTED, DEAD, DELIVERED, RETURNED,
 from dissectors.rows.outcome import is_send
 
 from ..diagnosis.names import only
-from ..diagnosis.rules.consumers.returns import ReturnedMessage
+from ..diagnosis.rules.consumers.returns import ReturnedMessage, is_spent
 from ..life.again import Again, record_of, why_again
 from ..life.hops import inner_rows
 from .items import SeenMessage, is_own
@@ -138,8 +138,11 @@ def _add_group(
         group_sums.seen(row.time)
         if row.event != DELIVERED:
             # without redeliveries, the broker moves the message to the DLQ at once
-            limit = row.max_reconsume_times
-            returned.take(row.commit_log_offset, limit, row.event == DEAD or limit == 0)
+            limit, made = row.max_reconsume_times, row.reconsume_times
+            at_once = row.event == DEAD or limit == 0
+            if made is not None and limit is not None and limit >= 0 and is_send(row.request_name):
+                at_once = at_once or is_spent(made, limit, group in known.context.orderly)
+            returned.take(row.commit_log_offset, limit, at_once)
             group_sums.returned += 1
     for received in _by_receiver(rows, group in known.context.broadcasting):
         for index, row in enumerate(received):

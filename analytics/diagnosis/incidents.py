@@ -15,13 +15,13 @@ from typing import Final
 from dissectors.quantities import counted
 
 from .impact import Impact, impact_text
-from .problem import MOST_SPANS, Problem, Subject, Tally, filter_of, period
+from .problem import MOST_SPANS, Problem, ProblemState, Subject, Tally, filter_of, period
 from .registry import rule_of
 from .rule import DiagnosisRule
 from .spells import HOUR, spells
 
 MAX_CASES: Final = 200
-"""maximum problems of one rule; the last one counts the rest"""
+"""maximum problems of one rule; a limit of the diagnosis counts the rest"""
 
 
 def merged(problems: Iterable[Problem], limits: list[str]) -> list[Problem]:
@@ -69,8 +69,9 @@ def _joined(problems: list[Problem]) -> Problem:
         tally.merge(part)
     best = ordered[0]
     # One case of unknown state leaves open whether the whole problem is over.
-    if any(problem.state is None for problem in ordered):
-        best.state = None
+    states = {problem.state for problem in ordered}
+    if len(states) > 1:
+        best.state = None if None in states else ProblemState.GOING_ON
     best.severity = max(problem.severity for problem in ordered)
     best.leads_within = max(problem.leads_within for problem in ordered)
     others = dict.fromkeys(

@@ -8,6 +8,7 @@ RocketMQ: NettyRemotingClient, BrokerOuterAPI.registerBrokerAll.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -388,10 +389,11 @@ class HostLosses(Fold):
 def _parted(
     events: Sequence[tuple[int, Loss | ConversationRecord]], signs: Sequence[int]
 ) -> list[list[tuple[int, Loss | ConversationRecord]]]:
-    """Split events at signs that the server was present, or at gaps of an hour."""
+    """Split events at signs, in order, that the server was present, or at gaps of an hour."""
     groups: list[list[tuple[int, Loss | ConversationRecord]]] = []
     for event in events:
-        between = groups and any(groups[-1][-1][0] < sign < event[0] for sign in signs)
+        sign = _first_after(signs, groups[-1][-1][0]) if groups else None
+        between = sign is not None and sign < event[0]
         if not groups or between or event[0] - groups[-1][-1][0] > HOUR:
             groups.append([event])
         else:
@@ -400,7 +402,8 @@ def _parted(
 
 
 def _first_after(times: Sequence[int], after: int) -> int | None:
-    return next((time for time in times if time > after), None)
+    at = bisect_right(times, after)
+    return times[at] if at < len(times) else None
 
 
 def server_of(row: ConversationRecord) -> str | None:

@@ -346,6 +346,9 @@ def _ended(last: LastReturn) -> str:
     """Return a note if a return was the last one: the broker moves the message without a packet."""
     packet = "" if last.row.packet is None else f" with packet {last.row.packet}"
     most, times = last.row.max_reconsume_times, last.redelivered
-    spent = times is not None and most is not None and 0 <= most <= times
-    why = f"returned after {times} of {most} redeliveries" if spent else "its consumer asked for it"
+    why = "its consumer asked for it"
+    if last.is_send and most is not None:
+        why = f"retried {times_text(most)}, as often as its consumer allows"
+    elif times is not None and most is not None and 0 <= most <= times:
+        why = f"returned after {times} of {most} redeliveries"
     return f"ended in the DLQ of {last.group}{packet}: {why}"

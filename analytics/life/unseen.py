@@ -27,6 +27,7 @@ from dissectors.rows.message_record import (
 from dissectors.rows.outcome import is_send
 from dissectors.rows.relays import Relay
 
+from ..diagnosis.rules.consumers.returns import is_spent
 from .search import Found
 from .words import times_text
 
@@ -246,11 +247,23 @@ class LastReturn(NamedTuple):
     """earlier redeliveries of the message; None: not captured"""
 
     @property
+    def is_send(self) -> bool:
+        """Whether the consumer sent the message to its retry topic itself."""
+        return is_send(self.row.request_name)
+
+    @property
     def spent(self) -> bool:
         """Whether the broker moves the message to the DLQ instead of redelivering it."""
         level, most = self.row.delay_level, self.row.max_reconsume_times
         if level is not None and level < 0:  # asks for the DLQ at once
             return True
+        if self.is_send:
+            made, before = self.row.reconsume_times, self.redelivered
+            if made is None or most is None or most < 0:
+                return False
+            # Only an orderly consumer retries in place, so that deliveries do not count up. At the
+            # limit, brokers of 5.x may redeliver other messages once more.
+            return is_spent(made, most, before is not None and before != made - 1)
         return self.redelivered is not None and most is not None and 0 <= most <= self.redelivered
 
     @property

@@ -35,7 +35,13 @@ from ..remoting.messages.whole_record import OFFSET_AT, RIGHT, UNKNOWN
 from ..remoting.send_fields import send_fields_of
 from ..remoting.sysflag import PREPARED as PREPARED_FLAG
 from ..remoting.sysflag import TRANSACTION_MASK
-from ..remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX, names_itself, original_topic_of
+from ..remoting.topic_names import (
+    DLQ_PREFIX,
+    RETRY_PREFIX,
+    group_of,
+    names_itself,
+    original_topic_of,
+)
 from ..rows.message_record import DEAD, PREPARED, REFUSED, RETURNED, SENT, STORED
 from ..rows.row_sink import ObjectSink, RowPart, RowSink
 from ..tcp.capture import CAPTURE_SHIFT
@@ -279,7 +285,10 @@ class MessageWriter:
             sink.null("queue_offset")
         sink.null("covers")
         put_text(sink, "producer_group", view, view.group)
-        sink.null("consumer_group")
+        if event in (RETURNED, DEAD):
+            sink.text("consumer_group", group_of(view.text(view.topic) or ""))
+        else:
+            sink.null("consumer_group")
         put_text(sink, "unique_key", view, filled(view.unique_key))
         self._write_stored_place(response_view)
         put_text(sink, "keys", view, filled(view.keys))

@@ -121,6 +121,15 @@ def original_topic_of(topic: str | None, properties: dict[str, str]) -> str | No
     return original_topic_of_name(topic)
 
 
+def group_of(topic: str) -> str:
+    """Return the group of a `%RETRY%` or `%DLQ%` topic, with its namespace if present."""
+    for mark in (RETRY_PREFIX, DLQ_PREFIX):
+        space, prefix, group = topic.partition(mark)
+        if prefix:
+            return f"{space}{group}"
+    return topic
+
+
 def names_itself(topic: str) -> bool:
     """Return whether a topic is its own original topic."""
     return not topic.startswith("%") and topic not in _WAITING_TOPICS

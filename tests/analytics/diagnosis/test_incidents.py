@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analytics.diagnosis.incidents import grouped, merged
-from analytics.diagnosis.problem import Evidence, Problem, ProblemSeverity, Subject
+from analytics.diagnosis.problem import Evidence, Problem, ProblemSeverity, ProblemState, Subject
 from analytics.diagnosis.rule import DiagnosisRule
 
 from .made_rules import problem, rule
@@ -269,3 +269,12 @@ def check(found: list[Problem], by_id: dict[str, DiagnosisRule]) -> None:
 def test_many_problems_are_put_together_in_time() -> None:
     every = [problem(name, at) for name in RULES for at in range(200)]
     assert len(grouped(every, RULES)) == len(every)
+
+
+@pytest.mark.parametrize("states", [("ended", "ongoing"), ("ongoing", "ended")])
+def test_a_problem_goes_on_if_one_of_its_parts_does(states: tuple[str, str]) -> None:
+    often, rare = problem("killed", 3), problem("killed", 4)
+    often.count, rare.count = 9, 1
+    often.state, rare.state = map(ProblemState, states)
+    (one,) = merged([often, rare], [])
+    assert one.state is ProblemState.GOING_ON

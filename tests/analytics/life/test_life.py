@@ -100,6 +100,18 @@ def test_popped_late_and_again() -> None:
     assert life.unseen == ["the send, and sends of other messages"]
 
 
+def test_a_message_that_an_orderly_consumer_gave_up() -> None:
+    ended = ": retried once, as often as its consumer allows"
+    lives = lives_in("orderly-dead-letters-5x.pcap.gz", where="event == returned")
+    assert len(lives) == 4
+    for life in lives:
+        assert life.summary[-1].startswith("ended in the DLQ of orderly_dead with packet ")
+        assert life.summary[-1].endswith(ended)
+    # A broker of 5.x would deliver a message of another consumer once more at the limit.
+    at_limit, *_ = lives_in("orderly-dead-letters-4x.pcap.gz", where="event == returned")
+    assert "not redelivered to orderly_dead within the capture" in at_limit.unseen
+
+
 def test_a_recalled_message_is_not_missed() -> None:
     lives = lives_in("send-timer-5x.pcap", where="event == recalled")
     assert len(lives) == 2

@@ -120,6 +120,12 @@ def test_given_back_until_dead() -> None:
         assert (again["cause"], again["deliveries"], again["messages"]) == ("returned", 16, 8)
 
 
+def test_dead_letters_of_an_orderly_consumer() -> None:
+    for name in ("orderly-dead-letters-5x", "orderly-dead-letters-4x"):
+        (row,) = by_group(delivery_of([str(SAMPLES / f"{name}.pcap.gz")])).values()
+        assert (row["returned"], row["dead"]) == (4, 4)
+
+
 def test_each_member_of_a_broadcast_gets_all() -> None:
     tables = of_sample("push-broadcast-5x")
     (row,) = by_group(tables).values()

@@ -75,6 +75,24 @@ def orderly(scene: Scene) -> None:
         )
 
 
+def orderly_dead(scene: Scene) -> None:
+    """Each of four messages fails twice, and its consumer sends it to %RETRY% itself."""
+    scene.cluster.make_topic("OrderlyDead")
+    scene.run("Send", topic="OrderlyDead", kind="ordered", instance="filler", count=4)
+    with scene.capture():
+        scene.run(
+            "PushConsume",
+            topic="OrderlyDead",
+            instance="consumer",
+            group="orderly_dead",
+            orderly=True,
+            count=8,
+            fail=9,
+            max_reconsume=1,
+            linger_ms=2500,
+        )
+
+
 def pull(kind: str) -> Callable[[Scene], None]:
     """A scenario with one of the two pull consumers."""
 
@@ -157,6 +175,14 @@ CONSUME: tuple[Scenario, ...] = (
         orderly,
         "An orderly consumer that fails each message once",
         "41 locks the queues; a failed message is retried locally, not returned",
+    ),
+    *both(
+        "orderly-dead-letters",
+        orderly_dead,
+        "An orderly consumer whose messages fail more often than it allows",
+        "it sends each to %RETRY% itself, at the limit; the broker stores it in %DLQ%",
+        shows=("dead-letter",),
+        packed=True,
     ),
     *both(
         "push-broadcast",

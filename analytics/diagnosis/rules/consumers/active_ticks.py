@@ -28,6 +28,11 @@ class Ticks:
     def __init__(self) -> None:
         self._chunks: dict[int, int] = {}
 
+    @property
+    def full(self) -> bool:
+        """Whether later ticks may be missing."""
+        return len(self._chunks) >= MAX_CHUNKS
+
     def add(self, ticks: Iterable[int]) -> None:
         """Add ticks."""
         chunks = self._chunks

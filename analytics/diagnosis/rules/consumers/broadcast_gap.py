@@ -89,7 +89,15 @@ class _Gap(NamedTuple):
     broker: str
     queue: int
     before: _Pulls
+    """of the member that stopped last"""
+    reached: int
+    """offset after the last message that any former member received"""
     after: _Pulls
+
+    @property
+    def missed(self) -> int:
+        """The number of messages."""
+        return self.after.first_offset - self.reached
 
 
 class _Fold(Fold):
@@ -125,8 +133,9 @@ class _Fold(Fold):
                 former, last = max(before, key=lambda item: (item[1].end, item[0]))
                 # Broadcasting members store offsets in a local file: a new container has none, and
                 # starts at the end of the queue by default.
-                if pulls.first_offset > max(pulls.position for _, pulls in before):
-                    gap = _Gap(broker, number, last, pulls)
+                reached = max(pulls.position for _, pulls in before)
+                if pulls.first_offset > reached:
+                    gap = _Gap(broker, number, last, reached, pulls)
                     gaps.setdefault((topic, former, client), []).append(gap)
         for (topic, former, client), several in sorted(gaps.items()):
             yield _case(self.key, topic, former, client, several)
@@ -138,7 +147,7 @@ def _case(group: str, topic: str, former: str, client: str, gaps: list[_Gap]) ->
         for evidence in (gap.before.last, gap.after.first):
             if evidence is not None:
                 tally.add(evidence)
-    missed = sum(gap.after.first_offset - gap.before.position for gap in gaps)
+    missed = sum(gap.missed for gap in gaps)
     stopped, started = max(gap.before.end for gap in gaps), min(gap.after.begin for gap in gaps)
     again = "started again" if former == client else f"and {client} started"
     case = tally.case(
@@ -155,8 +164,7 @@ def _case(group: str, topic: str, former: str, client: str, gaps: list[_Gap]) ->
     )
     case.count = missed
     case.details = [
-        f"queue {gap.queue} of {gap.broker}: offset {gap.before.position:,} →"
-        f" {gap.after.first_offset:,}"
+        f"queue {gap.queue} of {gap.broker}: offset {gap.reached:,} → {gap.after.first_offset:,}"
         for gap in gaps[:8]
     ]
     case.details.append(f"brokers: {listed(gap.broker for gap in gaps)}")

@@ -285,7 +285,8 @@ class _Fold(Fold):
             committed = list(state.committed)
             last = committed[-1]
             ends = [two for one, two in pairwise((0, *committed)) if two - one >= LEAST]
-            seen = context.last_time
+            # Of a client that was seen for more than twelve days, the end is not known.
+            seen = None if asked.full or state.committed.full else context.last_time
             if seen is not None and name not in ended_at and seen // TICK - last >= LEAST:
                 ends.append(seen // TICK)
             for end in ends:

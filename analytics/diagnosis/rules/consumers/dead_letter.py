@@ -12,11 +12,10 @@ from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.names import RECONSUME_LIMIT, RECONSUMED
 from dissectors.remoting.row_facts.values import number_in
-from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
+from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX, group_of
 from dissectors.rows.outcome import is_call
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import keep
 from ...context import Context
 from ...impact import Impact
 from ...names import counted_names, only, times
@@ -24,7 +23,7 @@ from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, end_of, shown
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...spells import MAX_INTERVALS, Parts, spells
-from .returns import ReturnedMessage, Returns, group_of
+from .returns import ReturnedMessage, Returns, is_spent
 
 SEND_BACK: Final = int(RequestCode.CONSUMER_SEND_MSG_BACK)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
@@ -64,6 +63,8 @@ class _Fold(Fold):
         self.returns = Returns()
         self.sent_keys: set[str] = set()
         self._sent: Parts[_Sent] = Parts(MAX_INTERVALS, lambda _: _Sent(), _Sent.join)
+        self._at_limit: Parts[_Sent] = Parts(MAX_INTERVALS, lambda _: _Sent(), _Sent.join)
+        """sends to %RETRY% that are dead letters only if the consumer is orderly"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if row.request_code == SEND_BACK or is_call(row.request_name):
@@ -72,9 +73,11 @@ class _Fold(Fold):
         # A relay sends the same message on: it counts once.
         key = row.unique_key or f"{row.conversation} {row.opaque}"
         if key not in self.sent_keys:
-            keep(self.sent_keys, key, Returns.MAX_MESSAGES)
-            part = self._sent.at(end_of(row), self.lasts)
-            part.keys.add(key)
+            parts = self._sent if _is_dead(row, orderly=False) else self._at_limit
+            part = parts.at(end_of(row), self.lasts)
+            if len(self.sent_keys) < Returns.MAX_MESSAGES:
+                self.sent_keys.add(key)
+                part.keys.add(key)
             part.tally.add(shown(row, f"sent to {row.topic} and stored"))
             part.clients[row.client_address] += 1
 
@@ -83,7 +86,8 @@ class _Fold(Fold):
             _Spell(message.last_time, message.last_time, message, None)
             for message in self.returns.dead()
         ]
-        for *_, one in self._sent.items():
+        orderly = self.key in context.orderly
+        for *_, one in (*self._sent.items(), *(self._at_limit.items() if orderly else ())):
             signs.append(_Spell(one.tally.first, one.tally.last, None, one))
         for spell in spells(signs, _Spell.span, self.lasts):
             sent = _Sent()
@@ -144,15 +148,22 @@ def _sent(row: ExchangeRecord) -> str | None:
 
 
 def _sent_too_often(row: ExchangeRecord) -> str | None:
-    """Return the group of a redelivery send that becomes a dead letter, or None."""
+    """Return the group of a send to its retry topic that may become a dead letter, or None."""
     topic = row.topic
     if topic is None or RETRY_PREFIX not in topic or DLQ_PREFIX in topic:
         return None
+    return group_of(topic) if _is_dead(row, orderly=True) else None
+
+
+def _is_dead(row: ExchangeRecord, *, orderly: bool) -> bool:
+    """Return whether a send becomes a dead letter, for a group that is orderly or not."""
+    if DLQ_PREFIX in (row.topic or ""):
+        return True
     made, most = number_in(row.facts, RECONSUMED), number_in(row.facts, RECONSUME_LIMIT)
     # A capture may contain any number, also a negative one.
     if made is None or most is None or made < 0 or most < 0:
-        return None
-    return group_of(topic) if made > most else None
+        return False
+    return is_spent(made, most, orderly)
 
 
 RULE = DiagnosisRule(
@@ -169,8 +180,9 @@ RULE = DiagnosisRule(
     proof=(
         "A consumer returns a message (36) more often than the request's maxReconsumeTimes allows,"
         " or with a negative delay level, and the broker responds with success. Or a client sends"
-        " to %DLQ% itself, or to %RETRY% with more reconsume times than allowed. Or an orderly"
-        " consumer calls ForwardMessageToDeadLetterQueue of a proxy, with its number of failures."
+        " to %DLQ% itself, or to %RETRY% with more reconsume times than allowed, or as many if it"
+        " is orderly. Or an orderly consumer calls ForwardMessageToDeadLetterQueue of a proxy, with"
+        " its number of failures."
     ),
     explanation=(
         "The consumer's code failed: it threw an exception, returned RECONSUME_LATER, or took"

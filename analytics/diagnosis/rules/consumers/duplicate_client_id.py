@@ -11,6 +11,7 @@ from dissectors.remoting.row_facts.heartbeats import consumers_in
 from dissectors.remoting.row_facts.names import MEMBER, PRODUCER, facts_in
 from dissectors.rows.record import ExchangeRecord
 
+from ...bounded import keep, state_in
 from ...context import Context
 from ...keys import whole
 from ...need import Need
@@ -32,6 +33,8 @@ OF_CLIENTS: Final = frozenset(
 )
 """requests that show that a client is alive, sent every few seconds at most"""
 MAX_ENDPOINTS: Final = 20_000
+MAX_GROUPS: Final = 1_000
+"""maximum groups of a kind that one place announces"""
 MOST_NAMED: Final = 4
 
 _Place = tuple[str, str, str]
@@ -72,21 +75,22 @@ class _Fold(Fold):
         client = row.client_id
         if client is None:
             return
-        places = self.ids.setdefault(client, {})
+        places = state_in(self.ids, client, dict[_Place, Evidence], MAX_ENDPOINTS)
+        if places is None:
+            return
         first = places.get(place)
         if first is None or time_of(row) <= first.time:
             evidence = asked(row, f"heartbeat of {client} from {row.client_address}")
             if first is None or place_of(evidence) < place_of(first):
                 places[place] = evidence
-        groups = {group.name for group in consumers_in(row.facts)}
-        self.consumers.setdefault(place, set()).update(groups)
-        named = {
-            name
-            for name in facts_in(row.facts, PRODUCER)
+        groups = self.consumers.setdefault(place, set())
+        for group in consumers_in(row.facts):
+            keep(groups, group.name, MAX_GROUPS)
+        groups = self.producers.setdefault(place, set())
+        for name in facts_in(row.facts, PRODUCER):
             # Java clients announce these themselves: they are no group in common.
-            if name != INNER_PRODUCER and not name.startswith(TRACER_PREFIX)
-        }
-        self.producers.setdefault(place, set()).update(named)
+            if name != INNER_PRODUCER and not name.startswith(TRACER_PREFIX):
+                keep(groups, name, MAX_GROUPS)
 
     def _take_members(self, row: ExchangeRecord) -> None:
         members = facts_in(row.facts, MEMBER)
@@ -140,17 +144,19 @@ class _Fold(Fold):
     def _at_once(self, places: list[_Place]) -> list[_Place]:
         """Return the places of one id that were alive at the same time at a broker, per capture."""
         places_at_once: set[_Place] = set()
-        for number, place in enumerate(places):
-            for other in places[number + 1 :]:
-                # A client has one connection to a broker; a new one follows the old one.
-                if (place[0], place[2]) == (other[0], other[2]) and self._overlap(place, other):
-                    places_at_once.update((place, other))
+        longest: dict[tuple[str, str], _Place] = {}
+        for place in sorted(places, key=lambda place: (self.alive[place], place)):
+            # A client has one connection to a broker; a new one follows the old one.
+            broker = place[0], place[2]
+            begin, end = self.alive[place]
+            other = longest.get(broker)
+            before = 0 if other is None else self.alive[other][1]
+            # A restarted client may have the same id: one connection after the other is normal.
+            if other is not None and begin < min(end, before):
+                places_at_once.update((place, other))
+            if other is None or end > before:
+                longest[broker] = place
         return sorted(places_at_once)
-
-    def _overlap(self, one: _Place, other: _Place) -> bool:
-        first, second = self.alive[one], self.alive[other]
-        # A restarted client may have the same id: one connection after the other is normal.
-        return max(first[0], second[0]) < min(first[1], second[1])
 
 
 def _common(places: Iterable[_Place], groups: dict[_Place, set[str]]) -> set[str]:

@@ -8,7 +8,8 @@ from typing import Final
 from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.row_facts.ext_fields import PULLS
-from dissectors.remoting.row_facts.names import MEMBER, facts_in
+from dissectors.remoting.row_facts.names import MEMBER, MEMBERS, facts_in
+from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 from dissectors.times import SECOND
 
@@ -40,6 +41,8 @@ class _Fold(Fold):
         self._pulls = QueuePulls()
         self._lists: dict[int, frozenset[str]] = {}
         """second -> members of the group at that time"""
+        self._cut = False
+        """whether a list has more members than its row names"""
 
     def add_exchanges(self, rows: Sequence[ExchangeRecord]) -> None:
         code, topic = rows[0].request_code, rows[0].topic
@@ -65,7 +68,9 @@ class _Fold(Fold):
                 pulls.evidence = asked(row, f"{client} pulls queue {number}")
 
     def _add_list(self, row: ExchangeRecord) -> None:
-        members = frozenset(facts_in(row.facts, MEMBER))
+        named = facts_in(row.facts, MEMBER)
+        self._cut = self._cut or (number_in(row.facts, MEMBERS) or 0) > len(named)
+        members = frozenset(named)
         tick = end_of(row) // SECOND
         if members and (tick in self._lists or len(self._lists) < MAX_LISTS):
             # Of several in one second the longest list: their order is undefined.
@@ -98,7 +103,7 @@ class _Fold(Fold):
     def _orphans(self, topic: str, queues: PulledQueues, context: Context) -> Case | None:
         """Return the case of queues that no member pulls, while all members are alive."""
         times = sorted(self._lists)
-        if not times or is_own_topic(topic):
+        if not times or self._cut or is_own_topic(topic):
             return None
         members = self._lists[times[-1]]
         # The last members, and since when they are unchanged.

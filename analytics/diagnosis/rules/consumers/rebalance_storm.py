@@ -7,6 +7,8 @@ from typing import Final
 
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.row_facts.names import MEMBER, facts_in
+from dissectors.remoting.row_facts.names import MEMBERS as MEMBER_COUNT
+from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
@@ -36,10 +38,13 @@ class _Fold(Fold):
         """broker address -> time in units of TOGETHER_NS -> the first notification in it"""
         self.clients: dict[str, tuple[int, str, int, int]] = {}
         """client -> when a list of members first named it, and its place there"""
+        self.members = 0
+        """the most members that a list had; it names only the first ones"""
         self.seen = 0
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if row.request_code != CHANGED:
+            self.members = max(self.members, number_in(row.facts, MEMBER_COUNT) or 0)
             where = _place(asked(row, ""))
             for number, name in enumerate(facts_in(row.facts, MEMBER)):
                 if name in self.clients or len(self.clients) < MAX_CLIENTS:
@@ -80,7 +85,7 @@ class _Fold(Fold):
                 best, of = most, broker
         # A deployment stops and starts each client once: such changes are intended.
         hosts = {name.partition("@")[0] for name in self.clients}
-        wanted = max(2 * len(hosts), len(self.clients))
+        wanted = max(2 * len(hosts), len(self.clients), self.members)
         if len(best) < FEWEST or len(best) <= wanted:
             return
         tally = Tally.of(best)

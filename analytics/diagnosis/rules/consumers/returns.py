@@ -14,7 +14,6 @@ from typing import ClassVar, Final
 
 from dissectors.remoting.row_facts.names import DEADLINE_MS, RECONSUMED
 from dissectors.remoting.row_facts.values import number_in
-from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
 from dissectors.rows.outcome import is_call
 from dissectors.rows.record import ExchangeRecord, MessageIdentity, identity_of
 
@@ -127,10 +126,12 @@ class Returns:
         return sorted(dead, key=lambda item: (item.last_time, item.key))
 
 
-def group_of(topic: str) -> str:
-    """Return the group of a `%RETRY%` or `%DLQ%` topic, with its namespace if present."""
-    for mark in (RETRY_PREFIX, DLQ_PREFIX):
-        space, prefix, group = topic.partition(mark)
-        if prefix:
-            return f"{space}{group}"
-    return topic
+def is_spent(made: int, most: int, orderly: bool) -> bool:
+    """Return whether a broker stores a message in %DLQ% that a consumer sends to %RETRY% itself.
+
+    `made` and `most` are the request's reconsumeTimes and maxReconsumeTimes.
+    RocketMQ: SendMessageProcessor.handleRetryAndDLQ.
+    """
+    # Brokers of 4.x also move a message at the limit, and those of 5.x if the group holds locks. A
+    # client of 4.x sends the messages of an orderly consumer at the limit, one of 5.x beyond it.
+    return made > most or (made == most and orderly)

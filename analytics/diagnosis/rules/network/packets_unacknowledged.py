@@ -136,12 +136,13 @@ class _Fold(Fold):
         if is_remoting_server(self.key, context):
             now = [_Stalled(row, stall) for row in self.unended for stall in stalls_in(row)]
             every = [*self._stalled, *now]
-            forgotten = [
-                stalled for stalled in every if stalled.idle_ms and self._answered_since([stalled])
-            ]
+            forgotten: list[_Stalled] = []
+            others: list[_Stalled] = []
+            for stalled in every:
+                idle = stalled.idle_ms and self._answered_since([stalled])
+                (forgotten if idle else others).append(stalled)
             for found in spells(forgotten, _Stalled.span, self.lasts):
                 yield self._forgotten(found, context)
-            others = [stalled for stalled in every if stalled not in forgotten]
             for found in spells(others, _Stalled.span, self.lasts):
                 yield self._case(found, context)
 

@@ -132,8 +132,8 @@ class _Fold(Fold):
 
     def add_connection(self, row: ConversationRecord) -> None:
         if _failed(row):
-            failed = self._failed.setdefault(row.server_address, [])
-            if len(failed) < MAX_FAILED and len(self._failed) <= MAX_ADDRESSES:
+            failed = state_in(self._failed, row.server_address, list, MAX_ADDRESSES)
+            if failed is not None and len(failed) < MAX_FAILED:
                 failed.append(row)
         elif row.server_bytes and len(self._reached) < MAX_ADDRESSES:
             self._reached.add(row.server_address)

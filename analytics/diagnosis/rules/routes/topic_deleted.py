@@ -37,8 +37,8 @@ class _Fold(Fold):
         super().__init__(key)
         self._deletions: list[ExchangeRecord] = []
         self._refused: list[ExchangeRecord] = []
-        self._more = 0
-        """refusals beyond the limit"""
+        self._more = False
+        """whether refusals are beyond the limit, before or after the deletion"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if row.request_code in _DELETE:
@@ -47,7 +47,7 @@ class _Fold(Fold):
         elif len(self._refused) < MAX_REFUSED:
             self._refused.append(row)
         else:
-            self._more += 1
+            self._more = True
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return a case if clients used the topic after its deletion."""
@@ -62,11 +62,11 @@ class _Fold(Fold):
             tally.add(shown(row, f"{host_of(row.client_address)} deletes {self.key}"), count=0)
         for row in since:
             tally.add(asked(row))
-        tally.count += self._more
         administrators = listed(host_of(row.client_address) for row in self._deletions)
         case = tally.case(
             f"topic {self.key} was deleted at {clock(first)} UTC by {administrators} while clients"
-            f" used it: {counted(tally.count, 'request')} refused since",
+            f" used it: {'at least ' if self._more else ''}{counted(tally.count, 'request')}"
+            " refused since",
             Subject(topic=self.key),
         )
         case.first_time = first

@@ -44,12 +44,14 @@ class _Fold(Fold):
         self._pushed: dict[str, int] = {}
         """times at which replies were delivered to the client, ns"""
         self._replied: dict[str, int] = {}
-        """times at which consumers sent replies that a broker accepted, ns"""
+        """times at which consumers sent replies that no broker refused, ns"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         name = fact_in(row.facts, CORRELATION)
         if name is None:
             return
+        if row.request_code in REPLIES and row.response_code not in (None, ResponseCode.SUCCESS):
+            return  # the broker did not deliver it
         if row.request_code == _PUSH or row.request_code in REPLIES:
             times = self._pushed if row.request_code == _PUSH else self._replied
             before = times.get(name)

@@ -59,3 +59,11 @@ def test_what_is_none() -> None:
     clustering = [beat(ONE, "one", "CLUSTERING"), beat(TWO, "two", "CLUSTERING")]
     assert problems(RULE, [*clustering, *former, *new]) == []
     assert problems(RULE, [*BEATS, *former, pull(9000, TWO, 7, 9)]) == [], "no gap"
+
+
+def test_what_any_former_member_received_is_not_skipped() -> None:
+    three = "10.0.0.9:3"
+    rows = [*BEATS, beat(three, "three"), pull(1000, ONE, 90, 100), pull(2000, TWO, 45, 50)]
+    (one,) = problems(RULE, [*rows, pull(9000, three, 120, 121)])
+    assert one.count == 20
+    assert one.details[0] == "queue 3 of broker-a: offset 100 → 120"

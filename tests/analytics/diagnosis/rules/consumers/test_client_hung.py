@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
+
 from analytics.diagnosis.problem import Confidence, ProblemSeverity, ProblemState, Subject
+from analytics.diagnosis.rules.consumers import active_ticks
 from analytics.diagnosis.rules.consumers.client_hung import RULE
 from dissectors.grpc.names import OK
 from dissectors.remoting.codes import RequestCode
@@ -176,3 +179,12 @@ def test_a_live_consumer_by_grpc_makes_calls_by_its_timers() -> None:
     assert [one.count for one in problems(RULE, beats, [proxy])] == [1], "20 s to 52 s"
     short = [call(at, "Heartbeat") for at in (0, 10, 20, 44, 54)]
     assert problems(RULE, short, [proxy]) == [], "one Heartbeat may be late"
+
+
+def test_the_end_of_a_capture_of_weeks_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [*ALIVE, *pulls(*range(4, 250, 5)), *rounds(*range(5, 250, 5))]
+    end = [exchange(400_000, HEARTBEAT, client_address="10.0.0.8:1", facts=["client=10.0.0.8@1"])]
+    (one,) = problems(RULE, [*rows, *end])
+    assert one.state is not ProblemState.OVER
+    monkeypatch.setattr(active_ticks, "MAX_CHUNKS", 1)
+    assert problems(RULE, [*rows, *end]) == []

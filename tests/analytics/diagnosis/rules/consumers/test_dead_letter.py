@@ -6,13 +6,15 @@ import pytest
 
 from analytics.diagnosis.problem import ProblemSeverity
 from analytics.diagnosis.rules.consumers.dead_letter import RULE
+from analytics.diagnosis.rules.consumers.returns import Returns
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.row_facts.names import RECONSUME_LIMIT, RECONSUMED, fact
+from dissectors.remoting.row_facts.names import GROUP, RECONSUME_LIMIT, RECONSUMED, fact
 from dissectors.rows.record import ExchangeRecord
 
 from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order, sample
 
 BACK = int(RequestCode.CONSUMER_SEND_MSG_BACK)
+LOCK = int(RequestCode.LOCK_BATCH_MQ)
 SEND = int(RequestCode.SEND_MESSAGE_V2)
 
 
@@ -71,16 +73,32 @@ def test_a_consumer_may_ask_for_the_dead_letters_at_once() -> None:
     )
 
 
-@pytest.mark.parametrize(("times", "said"), [(2, 0), (3, 1)])
-def test_a_consumer_that_sends_to_the_retry_topic_itself(times: int, said: int) -> None:
-    row = exchange(
-        0,
-        SEND,
-        topic="%RETRY%bills",
-        unique_key="K1",
-        facts=[fact(RECONSUMED, times), fact(RECONSUME_LIMIT, 2)],
-    )
+def sent(at_ms: float, key: str, times: int) -> ExchangeRecord:
+    facts = [fact(RECONSUMED, times), fact(RECONSUME_LIMIT, 2)]
+    return exchange(at_ms, SEND, topic="%RETRY%bills", unique_key=key, facts=facts)
+
+
+@pytest.mark.parametrize(("times", "said", "orderly"), [(1, 0, 0), (2, 0, 1), (3, 1, 1)])
+def test_a_consumer_that_sends_to_the_retry_topic_itself(
+    times: int, said: int, orderly: int
+) -> None:
+    row, lock = sent(0, "K1", times), exchange(10, LOCK, facts=[fact(GROUP, "bills")])
     assert len(problems(RULE, [row])) == said
+    assert len(problems(RULE, [row, lock])) == orderly
+
+
+@pytest.mark.parametrize("generation", ["4x", "5x"])
+def test_an_orderly_consumer_whose_messages_fail_too_often(generation: str) -> None:
+    """A client of 4.x sends them at the limit, one of 5.x beyond it."""
+    (one,) = problems_of_sample(RULE, f"orderly-dead-letters-{generation}.pcap.gz")
+    assert one.title.startswith("4 messages of orderly_dead went to %DLQ%orderly_dead; ")
+
+
+def test_more_messages_than_are_remembered_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Returns, "MAX_MESSAGES", 5)
+    (one,) = problems(RULE, [sent(at, f"K{at:02}", 3) for at in range(20)])
+    assert one.count == 20
+    assert "messages: K00, K01, K02, K03, K04" in one.details
 
 
 def test_a_consumer_of_grpc_says_itself_how_often_it_failed() -> None:

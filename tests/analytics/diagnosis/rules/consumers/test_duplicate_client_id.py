@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from analytics.diagnosis.problem import Confidence, ProblemSeverity
 from analytics.diagnosis.rules.consumers.duplicate_client_id import RULE
@@ -88,3 +90,22 @@ def test_processes_one_after_the_other_are_normal() -> None:
 
 def test_the_order_of_rows_does_not_matter() -> None:
     assert same_in_any_order(RULE, TWINS)
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.integers(0, 1)), max_size=9))
+def test_processes_that_overlap_are_found_as_by_comparing_all(
+    lives: list[tuple[int, int, int]],
+) -> None:
+    rows, overlapping = [], set()
+    for number, (begin, end, broker) in enumerate(lives):
+        for at in sorted((begin, end)):
+            row = heartbeat(at * 1000, f"10.0.0.{number}:1", CONSUMER)
+            row.server_address = f"10.0.1.{broker}:10911"
+            rows.append(row)
+        for other, (other_begin, other_end, other_broker) in enumerate(lives[:number]):
+            last_begin = max(min(begin, end), min(other_begin, other_end))
+            first_end = min(max(begin, end), max(other_begin, other_end))
+            if broker == other_broker and last_begin < first_end:
+                overlapping |= {number, other}
+    found = problems(RULE, rows)
+    assert [one.count for one in found] == [len(overlapping)] * bool(overlapping)

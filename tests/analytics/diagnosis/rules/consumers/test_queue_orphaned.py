@@ -40,6 +40,7 @@ def members(at_s: float, *names: str) -> ExchangeRecord:
     return exchange(at_s * 1000, LIST, group="shop", facts=facts)
 
 
+CUT = exchange(30_000, LIST, group="shop", facts=["members=3", "member=a", "member=b"])
 KNOWN = [named("a", ONE), named("b", OTHER), members(1, "a", "b"), members(60, "a", "b")]
 PULLS = [
     pull(at, endpoint, queue_id=queue)
@@ -68,6 +69,7 @@ def test_a_queue_that_no_member_pulls() -> None:
         [route(), *KNOWN, members(30, "a", "b", "c"), *PULLS],  # the members changed
         [route(), named("a", ONE), members(1, "a", "c"), *PULLS],  # one is not in the capture
         [route(), *KNOWN, *PULLS, pull(40, ONE, queue_id=2)],
+        [route(), *KNOWN, CUT, *PULLS],  # a row does not name all members
         [route(), beat("BROADCASTING"), members(1, "a"), *PULLS],
     ],
 )

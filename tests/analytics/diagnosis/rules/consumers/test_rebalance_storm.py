@@ -71,3 +71,9 @@ def test_a_consumer_that_comes_and_one_that_goes_are_normal() -> None:
 
 def test_the_order_of_rows_does_not_matter() -> None:
     assert same_in_any_order(RULE, [*changes(20, 15_000), members("10.0.0.7@1")])
+
+
+def test_a_deployment_of_more_members_than_a_row_names_is_no_storm() -> None:
+    listed = exchange(0, MEMBERS, group="bills", client_address=CLIENT, facts=["members=200"])
+    assert problems(RULE, [*changes(150, 2_000), listed]) == []
+    assert len(problems(RULE, changes(150, 2_000))) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analytics.diagnosis.problem import Confidence, Subject
+from analytics.diagnosis.rules.network import wrong_broker_address
 from analytics.diagnosis.rules.network.wrong_broker_address import RULE
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ExchangeRecord
@@ -97,3 +98,15 @@ def test_a_proxy_that_names_itself_needs_its_own_remedy() -> None:
     connects = [refused_connect(at, at, server_address="10.0.0.77:10911") for at in range(3)]
     (one,) = problems(RULE, [route("10.0.0.77:10911")], connects)
     assert one.advice.startswith("Set brokerIP1")
+
+
+def test_failed_connects_to_many_addresses_hide_no_known_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wrong_broker_address, "MAX_ADDRESSES", 2)
+    address = "10.0.0.3:10911"
+    scan = [refused_connect(at, at, server_address=f"10.0.9.{at}:22") for at in range(50)]
+    tried = [refused_connect(100 + at, 100 + at, server_address=address) for at in range(12)]
+    first = refused_connect(0, 200, server_address=address)
+    (one,) = problems(RULE, [route(address)], [first, *scan, *tried])
+    assert one.count == 13

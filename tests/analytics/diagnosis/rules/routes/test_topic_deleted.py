@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from analytics.diagnosis.problem import Confidence, ProblemSeverity, Subject
+from analytics.diagnosis.rules.routes import topic_deleted
 from analytics.diagnosis.rules.routes.topic_deleted import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
@@ -42,3 +45,10 @@ def test_a_topic_that_nobody_uses_or_nobody_deleted() -> None:
     assert problems(RULE, REFUSED) == []
     failed = exchange(1000, int(RequestCode.DELETE_TOPIC_IN_BROKER), 1, topic="T")
     assert problems(RULE, [failed, *REFUSED]) == []
+
+
+def test_refusals_beyond_the_limit_may_be_earlier(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_deleted, "MAX_REFUSED", 2)
+    before = exchange(10, ROUTE, MISSING, topic="T", server_address=NAMESRV)
+    (one,) = problems(RULE, [DELETED, *REFUSED, before])
+    assert one.title.endswith("used it: at least 2 requests refused since")

@@ -56,3 +56,10 @@ def test_a_replier_that_takes_longer_than_the_ttl() -> None:
 @pytest.mark.parametrize("name", ["request-reply-5x.pcap", "request-reply-4x.pcap"])
 def test_silent_where_replies_come(name: str) -> None:
     assert problems_of_sample(RULE, name) == []
+
+
+def test_a_refused_reply_is_none() -> None:
+    (one,) = problems(RULE, [part(0, SEND), part(500, REPLY, answer=1), END])
+    assert one.title.endswith("no reply came at all")
+    unanswered = part(500, REPLY, answer=None)
+    assert problems(RULE, [part(0, SEND), unanswered, END]) == [], "it may have been accepted"
