@@ -131,7 +131,7 @@ class BrokerRequest:
         read=size_option,
     )
     drop_oldest: bool = option(
-        "When full, evict the oldest messages (default: reject with DISK_FULL).", _WHAT, False
+        "When full, evict the oldest messages (default: refuse sends).", _WHAT, False
     )
     server_version: str = option(
         "Behave like this server release, such as 4.9.8.", _WHAT, "5.3.3", metavar="RELEASE"

@@ -108,7 +108,7 @@ class WatchRequest:
     """A `watch` command."""
 
     source: str = argument(
-        "[CAPTURE]", "Capture to watch: a file, or - for stdin (default: interface).", ""
+        "[CAPTURE]", "Capture to watch: a file, or - for stdin (otherwise: -i).", ""
     )
     interfaces: Sequence[str] = option(
         "Watch this network interface; repeatable.",

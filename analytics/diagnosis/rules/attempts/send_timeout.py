@@ -97,7 +97,6 @@ RULE = DiagnosisRule(
         "RemotingTooMuchRequestException",
         "RemotingTimeoutException",
         "wait response on the channel",
-        "invokeSync call timeout",
         "Send [N] times, still failed",
         "sendKernelImpl call timeout",
         "sendSelectImpl call timeout",

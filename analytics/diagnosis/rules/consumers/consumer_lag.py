@@ -252,6 +252,7 @@ class _Fold(Fold):
             ),
         )
         case.details.append(f"queues: {len(series)}; members seen: {len(clients)}")
+        case.impact = {Impact.NOT_CONSUMED: behind[-1]}
         if behind[-1] < most:
             case.details.append(f"at the end of the capture it is {behind[-1]:,} messages behind")
         if span < SURE_NS:

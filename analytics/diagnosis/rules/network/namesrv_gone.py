@@ -67,10 +67,8 @@ RULE = DiagnosisRule(
     title="A NameServer was killed, stopped, or cut off",
     searched=(
         "connect to 9876 failed",
-        "No name server address",
         "Can not connect to NameServer",
         "name server connect failed",
-        "No name server address, please set it",
     ),
     proof=(
         "Connection attempts to a NameServer that the same hosts used before are refused or get no"

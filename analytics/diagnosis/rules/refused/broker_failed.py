@@ -86,7 +86,7 @@ RULE = DiagnosisRule(
     ),
     explanation=(
         "The broker did not expect something in the request or in its own state. It threw an"
-        " exception, and responds with the exception's name and the place in the code. The request"
+        " exception, and responded with the exception's name and the place in the code. The request"
         " was not carried out, or only in part. A common reason is a client much older than the"
         " broker: it does not send fields that later versions require."
     ),

@@ -133,7 +133,6 @@ RULE = DiagnosisRule(
     title="The broker refuses a message that is too long",
     searched=(
         "the message is illegal, maybe msg body or properties length not matched",
-        "message body size over max value",
         "MESSAGE_ILLEGAL",
         "CODE: 13",
         "msg body must be less 64KB",

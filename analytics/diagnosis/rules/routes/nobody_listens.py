@@ -221,7 +221,6 @@ RULE = DiagnosisRule(
     title="Clients repeatedly connect to an address where nothing listens",
     searched=(
         "connect to 9876 failed",
-        "No name server address",
         "No route info of this topic",
         "RemotingConnectException: connect to failed",
         "CODE: 10004",
