@@ -49,7 +49,7 @@ PROBLEMS: Final = ReportTable(
 LIMITS: Final = ReportTable(
     "diagnosis_limits",
     "Limits of the diagnosis",
-    "One row per gap in the capture, with the rules skipped because of it.",
+    "One row per kind of traffic that the capture lacks, with the rules skipped because of it.",
     table_columns("""
         place int: order
         limit string: what the capture cannot show, or a limit reached

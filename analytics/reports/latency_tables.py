@@ -29,7 +29,9 @@ _LATENCY = table_columns("""
     bucket_mean float: mean histogram bucket (64 per power of two), for --compare
     bucket_sd float: standard deviation of the histogram bucket
 """)
-_RATE = TableColumn("rate", "float", "1/s", "exchanges per second over the whole capture")
+_RATE = TableColumn(
+    ("rate"), "float", "1/s", "exchanges per second, over the whole capture or the row's window"
+)
 _OPERATION = TableColumn("operation", "string", "", "request name")
 _WAITS = TableColumn(
     "long_poll", "bool", "", "whether the broker may hold the request until a message arrives"
@@ -51,7 +53,7 @@ def over_time(kind: str, title: str, table: ReportTable, **parts: str) -> Chart:
 _BYTES = TableColumn("bytes", "int", "bytes", "bytes of requests and responses (whole frames)")
 _TOTAL = TableColumn("total_us", "int", "µs", "total latency of answered requests")
 RANK = table_columns("""
-    time_share float share: share of the total latency, without long polls
+    time_share float share: share of the total latency of all long polls, or of all other requests
     cumulative float share: time_share of this row and all above it
 """)
 """Columns added by `analytics.sql.expressions.ranked_by`."""

@@ -466,7 +466,7 @@ def report_notes(rows: Rows) -> list[str]:
         responses = counted(sum_of(failed, "exchanges"), "response reports", "responses report")
         notes.insert(0, f"{responses} a failure, of {kinds}.")
     else:
-        notes.append("No error responses.")
+        notes.append("No response reports a failure.")
     if weak := sum_of([row for row in errors if row["class"] == NOT_DURABLE], "exchanges"):
         notes.append(
             f"{counted(weak, 'send was', 'sends were')} stored, but not on disk or on a slave in"

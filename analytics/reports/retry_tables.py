@@ -93,7 +93,7 @@ FLOWS = ReportTable(
         from_broker string: broker of the failed attempt
         to_broker string: broker of the next attempt
         cause string: cause of the first failure
-        retries int: number of exchanges
+        retries int: number of retries on this path
         gap_p50_us int µs: median time between the starts of both attempts
         gap_max_us int µs: longest time between the starts of both attempts
         stored int: second attempts that were stored

@@ -72,7 +72,7 @@ def test_what_was_not_answered_is_said_first(recorded: Tables) -> None:
 
     said = report_notes(recorded)
     assert said[0] == "11 requests got no response before their connections ended."
-    assert said[1] == "No error responses."
+    assert said[1] == "No response reports a failure."
     assert said[2].startswith("2 sends were stored, but not on disk or on a slave in time")
     assert len(said) == 3
     assert report_notes({}) == []

@@ -235,7 +235,7 @@ class _Fold(Fold):
         for (_, number), points in sorted(series.items()):
             for point in (points[0], _at(points, first + span // 2), _at(points, peak)):
                 tally.add(point.evidence(number, done))
-        tally.count = most
+        tally.count = behind[-1]
         seconds = span / SECOND
         brokers = {context.broker(address) for address, _ in series}
         clients = {context.client(address) for address in self.clients}
@@ -252,7 +252,6 @@ class _Fold(Fold):
             ),
         )
         case.details.append(f"queues: {len(series)}; members seen: {len(clients)}")
-        case.impact = {Impact.NOT_CONSUMED: behind[-1]}
         if behind[-1] < most:
             case.details.append(f"at the end of the capture it is {behind[-1]:,} messages behind")
         if span < SURE_NS:

@@ -20,7 +20,7 @@ RULE = DiagnosisRule(
     proof=(
         "The broker lists the members of a clustering group (38), and they stay the same for 45 s"
         " or longer. All of them are in the capture and pull queues of a topic at a broker, but"
-        " none of them pulls another queue in the route of that broker."
+        " the topic's route lists a queue there that no member pulls."
     ),
     explanation=(
         "Each member computes its own queues. If strategies differ, a strategy omits queues, or a"

@@ -90,8 +90,8 @@ RULE = DiagnosisRule(
     advice=(
         "Give each program its own producer group, and find out how long the transaction took if"
         " the half message is gone: transactionTimeOut is 6 s (first check),"
-        " transactionCheckInterval 30 s, transactionCheckMax 15. CHECK_IMMUNITY_TIME_IN_SECONDS of"
-        " a message must be longer than its local transaction."
+        " transactionCheckInterval 30 s (4.x: 60 s), transactionCheckMax 15."
+        " CHECK_IMMUNITY_TIME_IN_SECONDS of a message must be longer than its local transaction."
     ),
     grpc=COVERED,
     fold=_Fold,

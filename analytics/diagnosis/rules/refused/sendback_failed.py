@@ -66,7 +66,7 @@ RULE = DiagnosisRule(
     advice=(
         "Check whether the group is far behind: messages are kept for fileReservedTime (default 72"
         " h). If consumers read from slaves, check that these are not behind their master. For"
-        " other remarks, see the rule with that name, such as disk-full."
+        " other remarks, see the rule that explains the remark, such as disk-full."
     ),
     grpc=BEHIND_PROXY,
     impact=Impact.RETURN_REFUSED,

@@ -140,8 +140,8 @@ RULE = DiagnosisRule(
     explanation=(
         "A half message is stored where consumers do not see it. The producer either commits it"
         " (the broker then delivers it) or rolls it back. If the producer sends unknown or nothing,"
-        " the broker checks back after 6 s and every 30 s. A check of a message that was decided a"
-        " moment ago is normal: the broker reads the decisions with a delay."
+        " the broker checks back after 6 s, then every 30 s (4.x: 60 s). A check of a message that"
+        " was decided a moment ago is normal: the broker reads the decisions with a delay."
     ),
     advice=(
         "Compare the outcomes with the intended ones. Many checks mean that local transactions take"
