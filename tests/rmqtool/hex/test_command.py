@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rmqtool.hex import pasted
 from rmqtool.hex.pasted import BytesForm, BytesFormError, SideBytes, decode_dump, decode_input
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, route_query, send, sent
@@ -88,6 +89,21 @@ def test_any_bytes_come_back(data: bytes) -> None:
     assert decode_input(base64.b64encode(data), BytesForm.base64)[1] == [SideBytes(0, data)]
     assert decode_dump(netty(data)) == [SideBytes(0, data)]
     assert decode_input(data, BytesForm.raw) == (BytesForm.raw, [SideBytes(0, data)])
+
+
+def test_lines_of_a_dump_are_joined_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Joined line by line, a dump of a few MB takes minutes."""
+    copied = []
+
+    class Line(bytes):
+        def __radd__(self, before: bytes) -> bytes:
+            copied.append(len(before))
+            return before + bytes(self)
+
+    monkeypatch.setattr(pasted, "hex_bytes_of", lambda text: Line(bytes.fromhex(text)))
+    data = bytes(range(256)) * 100
+    assert decode_dump(netty(data)) == [SideBytes(0, data)]
+    assert sum(copied) <= len(data)
 
 
 @given(st.binary(max_size=300))
