@@ -25,7 +25,7 @@ from ..conversations.conversation_table import SWEEP_PACKETS, ConversationTable,
 from ..conversations.keys import address_size, reversed_key, source_of
 from ..conversations.tls_state import Tls
 from ..decode.pipeline import Decode, DecodeOptions
-from ..findings import undecoded
+from ..findings import Finding, undecoded
 from ..grpc.call_stream import HeldBytes
 from ..remoting.framing.frame_decoder import KEEP_ALL
 from ..remoting.framing.layout import PREFIX
@@ -134,10 +134,7 @@ class CaptureAnonymizer:
         with tempfile.TemporaryFile(prefix="rmqtool-anonymize-") as store:
             self._collect(capture, store)
             writer = PcapngWriter(out, LINKTYPE_RAW)
-            segments = SegmentReader()
-            segments.acks_wanted = True
-            for packet, fault in _packets_of(capture, self._options.max_ratio):
-                segment = segments.segment_of(packet)
+            for packet, segment, fault in _segments_of(capture, self._options.max_ratio):
                 self._done.packets += 1
                 if segment is None:  # not TCP: an empty packet keeps the numbers of the others
                     self._done.other_packets += 1
@@ -178,9 +175,8 @@ class CaptureAnonymizer:
         }
         if not calls and not masters:
             return
-        table = ConversationTable(frozenset(), KEEP_ALL, [], 0, 1)
-        segments = SegmentReader()
-        segments.acks_wanted = True
+        findings: list[Finding] = []
+        table = ConversationTable(frozenset(), KEEP_ALL, findings, 0, 1)
         streams: dict[int, CallStreams | ReplicationStreams] = {}
         released: list[ReleasedPdus] = []
         pieces: list[Piece] = []
@@ -224,8 +220,8 @@ class CaptureAnonymizer:
                     self._done.dropped[undecoded(error)] += 1
                 pieces.clear()
 
-        for packet, _ in _packets_of(capture, self._options.max_ratio):
-            segment = segments.segment_of(packet)
+        for _, segment, _ in _segments_of(capture, self._options.max_ratio):
+            findings.clear()  # nobody takes them
             if segment is None or not is_wanted(segment.key):
                 continue
             direction = table.direction_of(segment, released)
@@ -380,6 +376,16 @@ def _nearest(distance: int, run: _Run) -> int:
     return offset + (middle - offset + _CYCLE // 2) // _CYCLE * _CYCLE
 
 
+def _segments_of(capture: str, max_ratio: int) -> Iterator[tuple[Packet, Segment | None, str]]:
+    """Yield the packets of a capture, their TCP segments, and the faults injected there or ''."""
+    segments = SegmentReader()
+    segments.acks_wanted = True
+    for packet, fault in _packets_of(capture, max_ratio):
+        segment = segments.segment_of(packet)
+        segments.findings.clear()  # nobody takes them
+        yield packet, segment, fault
+
+
 def _packets_of(capture: str, max_ratio: int) -> Iterator[tuple[Packet, str]]:
     """Yield the packets of a capture that was read before, and the fault injected there or ''."""
     (source,) = sources_of([capture])
@@ -398,6 +404,8 @@ def _packets_of(capture: str, max_ratio: int) -> Iterator[tuple[Packet, str]]:
                 chunk = b""
             for packet in reader.receive(chunk):
                 yield packet, reader.marks.pop(packet.packet, "")
+            reader.findings.clear()
+            reader.secrets.clear()
         if reader is not None:
             for packet in reader.finish(source.problem):
                 yield packet, reader.marks.pop(packet.packet, "")

@@ -174,8 +174,11 @@ class _Reader:
         return bool(properties_at + _LENGTH.size + properties == size)
 
     def _far(self, at: int, count: int) -> bytes:
-        """Return bytes anywhere in the file, without moving the window."""
-        return os.pread(self._file, count, at)
+        """Return bytes anywhere in the file, without moving the window; fewer at its end."""
+        data = os.pread(self._file, count, at)
+        if len(data) < min(count, self._size - at):
+            raise OSError("the file became shorter while it was read")
+        return data
 
     def _next_record(self, at: int) -> int:
         """Return the place of the next record with its own offset, or the end of the file."""
@@ -197,6 +200,6 @@ class _Reader:
         """Return bytes of the file; fewer at its end."""
         start = at - self._at
         if start < 0 or start + count > len(self._window):
-            self._window = os.pread(self._file, max(count, _WINDOW), at)
+            self._window = self._far(at, max(count, _WINDOW))
             self._at, start = at, 0
         return self._window[start : start + count]

@@ -11,6 +11,7 @@ from typing import Final
 
 from ..remoting.messages.batch import is_inner_batch
 from ..remoting.messages.message import StoredMessage
+from ..tcp.source import CaptureError
 from .commit_log import LOG_FOLDER, LogEntry, base_of, entries_of, log_files
 from .consume_queue import QUEUE_FOLDER, ROCKSDB_MARK, ConsumeQueues
 from .group_offsets import GroupOffset, offsets_in
@@ -96,14 +97,20 @@ class StoreFolder:
 
 
 def _end_of(path: str) -> int:
-    """Return the log offset at which the next log file begins."""
-    return base_of(path) + os.stat(path).st_size
+    """Return the log offset at which the next log file begins.
+
+    Raise CaptureError if the file cannot be read.
+    """
+    try:
+        return base_of(path) + os.stat(path).st_size
+    except OSError as error:  # a running broker deletes old files
+        raise CaptureError(path, error.strerror or str(error)) from error
 
 
 def store_in(folder: str) -> StoreFolder:
     """Return the store in a folder, or in its parent if it is a commit log folder.
 
-    Raise CaptureError for a folder without a commit log.
+    Raise CaptureError for a folder without a commit log, or with a file that cannot be read.
     """
     store = StoreFolder(folder, log_files(folder))
     store.notes += [

@@ -265,7 +265,7 @@ def _skip_serialization(header: bytes, at: i64, size: i64) -> i64:
 def _end_of_properties(view: HeaderView, header: bytes, at: i64, size: i64) -> i64:
     """Return the offset of the quote after the properties, and record those that a row has.
 
-    Return -1 if not plain. The first of duplicate names counts.
+    Return -1 if not plain.
     """
     view.unique_key = view.keys = view.tags = ABSENT  # the last of duplicate `properties` counts
     view.is_request = view.is_special = False
@@ -299,15 +299,20 @@ def _end_of_properties(view: HeaderView, header: bytes, at: i64, size: i64) -> i
 def _note_property(
     view: HeaderView, header: bytes, name: i64, length: i64, value: i64, end: i64
 ) -> None:
-    """Record the position of a property's value, if a row has it."""
+    """Record the position of a property's value, if a row has it.
+
+    The last of duplicate names counts.
+    """
+    if value == end:  # no property, as in `decode_properties`
+        return
     if length == 8:
-        if view.unique_key == ABSENT and read_i64_le(header, name) == _UNIQUE_KEY:
+        if read_i64_le(header, name) == _UNIQUE_KEY:
             view.unique_key = value << 32 | end
     elif length == 4:
         word: i64 = word_at(header, name, len(header)) & FOUR
-        if word == _KEYS and view.keys == ABSENT:
+        if word == _KEYS:
             view.keys = value << 32 | end
-        elif word == _TAGS and view.tags == ABSENT:
+        elif word == _TAGS:
             view.tags = value << 32 | end
     elif length > 4:
         start: i64 = word_at(header, name, len(header))
@@ -378,10 +383,7 @@ def _scan_binary_fields(view: HeaderView, table: bytes, header: bytes, at: i64, 
 
 
 def _has_plain_properties(view: HeaderView, header: bytes, at: i64, end: i64) -> bool:
-    """Record the properties that a row has; return False if not plain.
-
-    The first of duplicate names counts.
-    """
+    """Record the properties that a row has; return False if not plain."""
     view.unique_key = view.keys = view.tags = ABSENT  # the last of duplicate `properties` counts
     view.is_request = view.is_special = False
     while at < end:

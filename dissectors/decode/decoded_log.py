@@ -195,12 +195,12 @@ def file_in(folder: Path, name: str) -> Path:
     if not is_inside(name):
         raise DecodedLogError(f"{folder}/{MANIFEST} names {name!r}, which is not a file of the log")
     path = folder
-    *_, last = parts = PurePosixPath(name).parts
-    for part in parts:
+    parts = PurePosixPath(name).parts
+    for number, part in enumerate(parts, 1):
         path /= part
         # A link could lead out of the log, and opening a pipe could block forever.
         mode = path.lstat().st_mode
-        if not (stat.S_ISREG(mode) if part is last else stat.S_ISDIR(mode)):
+        if not (stat.S_ISREG(mode) if number == len(parts) else stat.S_ISDIR(mode)):
             raise DecodedLogError(f"{path} is not a regular file inside the decoded log")
     return path
 

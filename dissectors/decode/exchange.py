@@ -188,13 +188,12 @@ class ExchangeMatcher:
         opaque = pdu.opaque
         request = unpaired.requests.get(opaque)
         if request is not None:
-            del unpaired.requests[opaque]
             if pdu.ts + EARLY_TOLERANCE >= request.ts:
+                del unpaired.requests[opaque]
                 self._note_gone(request)
                 out.append(Exchange(request, pdu))
                 return
             # It responds to an earlier request with the same opaque, released from a hole.
-            unpaired.requests[opaque] = request
             out.append(Exchange(None, pdu))
             return
         early = unpaired.early

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -123,13 +124,19 @@ class GrowingLog:
         self._end()
 
     def _end(self) -> None:
-        remove(self.path)
-        forget(self.path)
-        if self._is_new and not (self._folder / MANIFEST).exists():
-            (self._folder / LOCK).unlink(missing_ok=True)
-            self._folder.rmdir()
-        # The lock is released last: the next run removes temporary folders as leftovers.
-        os.close(self._lock)
+        try:
+            remove(self.path)
+            forget(self.path)
+            if self._is_new and not (self._folder / MANIFEST).exists():
+                for path in _left_behind(self._folder, None):
+                    remove(path)
+                (self._folder / LOCK).unlink(missing_ok=True)
+                for place, _, _ in os.walk(self._folder, topdown=False):
+                    with suppress(OSError):  # other people's files stay
+                        os.rmdir(place)
+        finally:
+            # The lock is released last: the next run removes temporary folders as leftovers.
+            os.close(self._lock)
 
     def _taken_over(self, form: str, messages: bool, inputs: Sequence[str]) -> Manifest | None:
         """Return the manifest of the log, or None if it is new; raise DecodedLogError on a

@@ -166,18 +166,31 @@ class Child:
 
 
 def start_children(count: int, entry: Entry) -> list[Child]:
-    """Start `count` processes that run `entry`."""
+    """Start `count` processes that run `entry`; raise OSError, and leave none, if one cannot."""
     started: list[Child] = []
-    for _ in range(count):
-        to_child, from_child = os.pipe(), os.pipe()
-        for number in (to_child[1], from_child[1]):
-            _widen(number)
-        # A fork is immediate. Beside another thread, which may hold a lock during the fork, a new
-        # interpreter is started.
-        if has_one_thread():
-            started.append(_forked(to_child, from_child, entry, started))
-        else:
-            started.append(_spawned(to_child, from_child, entry))
+    ends: list[int] = []
+    try:
+        for _ in range(count):
+            to_child = os.pipe()
+            ends = [*to_child]
+            from_child = os.pipe()
+            ends += from_child
+            for number in (to_child[1], from_child[1]):
+                _widen(number)
+            # A fork is immediate. Beside another thread, which may hold a lock during the fork, a
+            # new interpreter is started.
+            if has_one_thread():
+                started.append(_forked(to_child, from_child, entry, started))
+            else:
+                started.append(_spawned(to_child, from_child, entry))
+            ends = []
+    except OSError:
+        for number in ends:
+            os.close(number)
+        for child in started:
+            child.kill()
+            child.close()
+        raise
     return started
 
 

@@ -163,7 +163,10 @@ class StoredSource(ABC):
 
     def _open_stream(self) -> DecompressedStream | _StoredBytes:
         raw = self._open()
-        head = _read_exactly(raw, HEAD, self._follow)
+        try:
+            head = _read_exactly(raw, HEAD, self._follow)
+        except OSError as error:
+            raise CaptureError(self.name, error.strerror or str(error)) from None
         self._stored = _StoredBytes(head, raw)
         for which, (magic, name, _, _) in enumerate(COMPRESSIONS):
             if head.startswith(magic):

@@ -53,6 +53,9 @@ PORTS: Final = (NAMESRV, VIP, REPLICATION, BROKER)
 MOST_DIRECTIONS: Final = 4096
 """directions that a session follows; the one that began first is let go for a new one"""
 
+MOST_FINDINGS: Final = 100_000
+"""findings that a session keeps; the older half is let go for new ones"""
+
 _SERIALIZE_TYPES: Final = {JSON_TYPE: JSON, BINARY_TYPE: ROCKETMQ}
 
 
@@ -224,7 +227,7 @@ class RemotingSession(IPSession):  # type: ignore[misc]
 
     A segment that completes no command is not given out; one that repeats bytes gives them once;
     behind a hole that the other end acknowledged it goes on with the next certain frame. `experts`
-    has what was found: gaps, retransmissions, damage.
+    has the latest findings: gaps, retransmissions, damage.
     """
 
     def __init__(self, *args: object, **options: object) -> None:
@@ -261,6 +264,8 @@ class RemotingSession(IPSession):  # type: ignore[misc]
             direction.last = packet
         frames = _frames_of(direction, pieces)
         self._release(peer, segment)
+        if len(self.experts) > MOST_FINDINGS:
+            del self.experts[: MOST_FINDINGS // 2]
         if frames:
             return _with_frames(packet, frames)
         return None if size else packet

@@ -132,7 +132,7 @@ def decode_dump(text: str) -> list[SideBytes]:
     Lines with more indentation than the first are from the other end, as in Wireshark's Follow. An
     offset that does not continue the previous one means missing lines.
     """
-    parts: list[SideBytes] = []
+    parts: list[tuple[int, bytearray]] = []
     expected: dict[int, int] = {}
     first_indent: int | None = None
     for number, line in enumerate(text.splitlines(), 1):
@@ -150,13 +150,12 @@ def decode_dump(text: str) -> list[SideBytes]:
             raise BytesFormError(f"line {number} starts at {offset:#x}, expected {wanted:#x}")
         data = hex_bytes_of(_bytes_of(match["hex"], wanted=16)) or b""
         expected[side] = offset + len(data)
-        if parts and parts[-1].side == side:
-            parts[-1] = SideBytes(side, parts[-1].data + data)
-        else:
-            parts.append(SideBytes(side, data))
+        if not parts or parts[-1][0] != side:
+            parts.append((side, bytearray()))
+        parts[-1][1].extend(data)
     if not parts:
         raise BytesFormError("no dump lines; a dump line has an offset, then bytes in hex")
-    return parts
+    return [SideBytes(side, bytes(data)) for side, data in parts]
 
 
 def _bytes_of(columns: str, wanted: int) -> str:

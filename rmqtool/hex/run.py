@@ -260,10 +260,21 @@ def _parts_of(request: HexRequest) -> tuple[str, Iterable[SideBytes]]:
             raise CommandError("no input given", _why(0, b""), ExitStatus.USAGE)
         if request.input is BytesForm.raw:
             return "-", _raw_stdin()
-        return "-", _decoded("standard input", sys.stdin.buffer.read(MOST), request.input)
+        data = sys.stdin.buffer.read(MOST + 1)
+        _refuse_large("standard input", len(data))
+        return "-", _decoded("standard input", data, request.input)
     if len(texts) == 1 and _is_file(texts[0]):
-        return texts[0], _decoded(texts[0], Path(texts[0]).read_bytes(), request.input)
+        path = Path(texts[0])
+        if request.input is not BytesForm.raw:
+            _refuse_large(texts[0], path.stat().st_size)
+        return texts[0], _decoded(texts[0], path.read_bytes(), request.input)
     return "argument", _decoded("argument", " ".join(texts).encode(), request.input)
+
+
+def _refuse_large(name: str, size: int) -> None:
+    if size > MOST:
+        hint = "name raw bytes with --input raw, or decode the input in parts"
+        raise CommandError(f"{name}: more than {MOST >> 20} MiB", hint)
 
 
 def _is_file(text: str) -> bool:

@@ -175,19 +175,21 @@ def decode_properties(text: str) -> dict[str, str]:
 
 
 def value_in(text: str, name: str) -> str | None:
-    """Return the value of the first property of this name; None if it is empty.
+    """Return the value of a property, or None; of duplicate names, the last one with a value.
 
     The rest of the text is not parsed.
     """
-    start: i64 = 0
-    if not text.startswith(f"{name}{NAME_VALUE_SEPARATOR}"):
-        start = text.find(f"{PROPERTY_SEPARATOR}{name}{NAME_VALUE_SEPARATOR}") + 1
-        if start == 0:
-            return None
-    start += len(name) + 1
-    end: i64 = text.find(PROPERTY_SEPARATOR, start)
-    value = text[start:end] if end >= 0 else text[start:]
-    return value or None
+    entry = f"{name}{NAME_VALUE_SEPARATOR}"
+    at: i64 = text.rfind(entry)
+    while at >= 0:
+        if at == 0 or text[at - 1] == PROPERTY_SEPARATOR:  # else the end of another name
+            start: i64 = at + len(entry)
+            end: i64 = text.find(PROPERTY_SEPARATOR, start)
+            value = text[start:end] if end >= 0 else text[start:]
+            if value:
+                return value
+        at = text.rfind(entry, 0, at)
+    return None
 
 
 def encode_properties(properties: Mapping[str, str | None], *, final_separator: bool = True) -> str:

@@ -16,7 +16,8 @@ from ..bodies.spelling import with_java_names
 from ..broker_addresses import MOST_REMEMBERED, ROUTES_REMEMBERED
 from ..codes import RequestCode
 from ..heartbeat import HEARTBEAT_CLASSES
-from ..messages.counting import RECORD_MAGICS
+from ..messages.counting import MAGIC_V1, RECORD_MAGICS
+from ..messages.properties import PROPERTY_SEPARATOR
 from ..messages.record_layout import BORN_PORT, FIELD_ENDS, FIELD_STARTS
 from .heartbeats import heartbeat_facts
 from .names import (
@@ -57,13 +58,15 @@ _TIME: Final = struct.Struct(">q")
 _LENGTH: Final = struct.Struct(">i")
 _LEAST: Final = FIELD_ENDS[-1][BORN_PORT] + _TIME.size
 """bytes up to the store time, if the born host is IPv6"""
+_SHORT: Final = struct.Struct(">H")
+_SEPARATOR: Final = ord(PROPERTY_SEPARATOR)
 _TIMER_PREFIX: Final = b"TIMER_"
-_TIMER_NAMES: Final = ("TIMER_DELAY_MS", "TIMER_DELAY_SEC", "TIMER_DELIVER_MS", "TIMER_OUT_MS")
-_TIMERS: Final = {
-    name: re.compile(name.encode() + rb"\x01(\d{1,15})(?:\x02|$)") for name in _TIMER_NAMES
-}
-"""timer properties: name, a byte 1, value, a byte 2"""
-_UNIQUE_KEY: Final = re.compile(rb"UNIQ_KEY\x01([\x20-\x7e]{1,128})(?:\x02|$)")
+_TIMERS: Final = (
+    *(b"TIMER_DELAY_SEC\x01", b"TIMER_DELAY_MS\x01", b"TIMER_DELIVER_MS\x01"),
+    b"TIMER_OUT_MS\x01",
+)
+"""timer properties; the delay is in the first that is there (HookUtils.transformTimerMessage)"""
+_UNIQUE_KEY: Final = re.compile(rb"[\x20-\x7e]{1,128}")
 
 
 def request_body_facts(code: int, body: bytes) -> list[str]:
@@ -122,47 +125,62 @@ def message_facts(body: bytes) -> list[str]:
     ends = FIELD_ENDS[flag >> 4 & 3]
     (stored,) = _TIME.unpack_from(body, ends[BORN_PORT])
     facts = [fact(STORED_MS, stored)]
-    begin = _after_content(body, size, ends)
-    if begin is None:
-        return facts
-    key = _UNIQUE_KEY.search(body, begin, size)
-    if key is not None:
-        facts.append(fact(FIRST_KEY, key[1].decode()))
-    timer = _timer(body, begin, size, stored)
+    begin, end = _properties(body, size, magic, ends)
+    key = _value_in(body, begin, end, b"UNIQ_KEY\x01")
+    if _UNIQUE_KEY.fullmatch(key):
+        facts.append(fact(FIRST_KEY, key.decode()))
+    timer = _timer(body, begin, end, stored)
     return facts if timer is None else [*facts, fact(TIMER, timer)]
 
 
-def _after_content(body: bytes, size: int, ends: tuple[int, ...]) -> int | None:
-    """Return the place of topic and properties of the first message, or None.
+def _properties(body: bytes, size: int, magic: int, ends: tuple[int, ...]) -> tuple[int, int]:
+    """Return the range of the properties of the first message; an empty one if incomplete.
 
     `ends` are those of its fixed fields, the last of which is the length of its body.
     """
     if not ends[-1] < size <= len(body):
-        return None
+        return 0, 0
     (length,) = _LENGTH.unpack_from(body, ends[-2])
-    begin = ends[-1] + length
-    return None if length < 0 or begin >= size else begin
+    at = ends[-1] + length
+    if length < 0 or at + 2 > size:
+        return 0, 0
+    begin = at + (body[at] + 3 if magic == MAGIC_V1 else _SHORT.unpack_from(body, at)[0] + 4)
+    if begin > size:
+        return 0, 0
+    end = begin + _SHORT.unpack_from(body, begin - 2)[0]
+    return (begin, end) if end <= size else (0, 0)
 
 
-def _timer(body: bytes, begin: int, size: int, stored: int) -> str | None:
+def _value_in(body: bytes, begin: int, end: int, name: bytes) -> bytes:
+    """Return the value of a property, or b""; the last of duplicate names counts, as in Java.
+
+    `name` includes the separator of the value.
+    """
+    at = body.rfind(name, begin, end)
+    while at >= 0:
+        if at == begin or body[at - 1] == _SEPARATOR:  # else the end of another name
+            stop = body.find(_SEPARATOR, at, end)
+            value = body[at + len(name) : stop if stop >= 0 else end]
+            if value:
+                return value
+        at = body.rfind(name, begin, at)
+    return b""
+
+
+def _timer(body: bytes, begin: int, end: int, stored: int) -> str | None:
     """Return the delays in the timer properties of the first message, or None."""
-    if body.find(_TIMER_PREFIX, begin, size) < 0:
+    if body.find(_TIMER_PREFIX, begin, end) < 0:
         return None
-    values: dict[str, int] = {}
-    for name in _TIMER_NAMES:
-        match = _TIMERS[name].search(body, begin, size)
-        number = None if match is None else natural_of(match[1].decode())
-        if number is not None:
-            values[name] = number
+    seconds, asked, deliver, due = (
+        natural_of(_value_in(body, begin, end, name).decode("ascii", "replace")) for name in _TIMERS
+    )
     (created,) = _TIME.unpack_from(body, FIELD_STARTS["born_timestamp"])
-    asked = values.get("TIMER_DELAY_MS")
-    if asked is None and "TIMER_DELAY_SEC" in values:
-        asked = values["TIMER_DELAY_SEC"] * 1000
-    if asked is None and "TIMER_DELIVER_MS" in values:
-        asked = values["TIMER_DELIVER_MS"] - created
+    if seconds is not None:
+        asked = seconds * 1000
+    elif asked is None and deliver is not None:
+        asked = deliver - created
     if asked is None:
         return None
-    due = values.get("TIMER_OUT_MS")
     return f"{asked} {stored - created} {'-' if due is None else stored - due}"
 
 

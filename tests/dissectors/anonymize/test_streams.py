@@ -7,18 +7,23 @@ import io
 import random
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hpack import Decoder, Encoder
 
+from dissectors.anonymize import capture
 from dissectors.anonymize.calls import CallRewriter
 from dissectors.anonymize.capture import CaptureAnonymizer
 from dissectors.anonymize.frames import FrameRewriter
 from dissectors.anonymize.header_block import rewritten
 from dissectors.anonymize.pseudonyms import Pseudonyms
+from dissectors.conversations.conversation_table import ConversationTable
+from dissectors.findings import Finding
 from dissectors.foreign import Unreadable
 from dissectors.grpc.tree import decode_message, text_at, trees_at
 from dissectors.grpc.wire import varint
+from dissectors.tcp.segment_reader import SegmentReader
 from tests.expected import SAMPLES
 
 NAMES = Pseudonyms(b"a secret of 16 b")
@@ -151,3 +156,32 @@ def test_damaged_captures_are_rewritten_as_far_as_they_can_be(
         done = CaptureAnonymizer(NAMES).write(str(path), out)
         assert done.packets > 0
         assert out.getvalue()
+
+
+def test_findings_do_not_stay_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a capture with every packet twice, and a malformed one behind each."""
+    whole = (SAMPLES / "grpc-send-5x.pcap").read_bytes()
+    parts, at = [whole[:24]], 24
+    while at < len(whole):
+        size = 16 + int.from_bytes(whole[at + 8 : at + 12], "little")
+        record = whole[at : at + size]
+        parts += [record, record, record[:8] + (b"\5\0\0\0" * 2) + record[16:21]]
+        at += size
+    path = tmp_path / "twice.pcap"
+    path.write_bytes(b"".join(parts))
+    kept: list[list[Finding]] = []
+
+    def reader() -> SegmentReader:
+        segments = SegmentReader()
+        kept.append(segments.findings)
+        return segments
+
+    def table(*args: Any) -> ConversationTable:
+        kept.append(args[2])
+        return ConversationTable(*args)
+
+    monkeypatch.setattr(capture, "SegmentReader", reader)
+    monkeypatch.setattr(capture, "ConversationTable", table)
+    assert CaptureAnonymizer(NAMES).write(str(path), io.BytesIO()).packets == len(parts) - 1
+    assert len(kept) == 3
+    assert max(map(len, kept)) < 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import time
 from collections.abc import Iterable
@@ -117,6 +118,17 @@ def test_a_body_that_was_changed_is_said(tmp_path: Path) -> None:
     message = StoredMessage("T", b"body", body_crc=1)
     (entry,) = read(written(tmp_path, encode_message(message)))
     assert entry.problem == "the body does not match its CRC"
+
+
+@pytest.mark.parametrize("rest", [log([b"x" * (1 << 20)] * 3, len(record(0))), b"\x11" * (3 << 20)])
+@pytest.mark.parametrize("left", [0, 200, (1 << 20) + 91])
+def test_a_file_that_becomes_shorter_is_an_error(tmp_path: Path, rest: bytes, left: int) -> None:
+    path = written(tmp_path, record(0) + rest)
+    entries = entries_of(path)
+    next(entries)
+    os.truncate(path, left)
+    with pytest.raises(CaptureError, match="became shorter"):
+        list(entries)
 
 
 def test_the_files_of_a_store(tmp_path: Path) -> None:

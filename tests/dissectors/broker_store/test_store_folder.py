@@ -202,6 +202,17 @@ def test_a_missing_file_leaves_the_end_unknown(tmp_path: Path) -> None:
     assert "bytes of the commit log are missing between" in opened(str(folder)).notes[0]
 
 
+def test_a_file_that_is_deleted_while_it_is_read_is_an_error(tmp_path: Path) -> None:
+    """As a running broker deletes expired ones."""
+    messages = [message("Orders", str(number), b"x" * 3000) for number in range(2)]
+    store = opened(str(store_in(tmp_path, *messages)))
+    records = store.records()
+    next(records)
+    Path(store.files[0]).unlink()
+    with pytest.raises(CaptureError, match="No such file"):
+        list(records)
+
+
 def test_a_half_written_end_hides_nothing_before_it(tmp_path: Path) -> None:
     folder = store_in(tmp_path, *[message("Orders", key) for key in "abc"])
     path = folder / "commitlog" / f"{0:020d}"

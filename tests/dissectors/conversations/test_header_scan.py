@@ -22,7 +22,7 @@ from dissectors.conversations.header_view import (
 from dissectors.decode.exchange_row import records_of
 from dissectors.decode.pipeline import Decode
 from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, decode_header
-from dissectors.remoting.messages.properties import value_in
+from dissectors.remoting.messages.properties import decode_properties
 from tests.traffic.commands import Command, send
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
@@ -62,9 +62,11 @@ def check(found: HeaderView, header: bytes, form: int = JSON_TYPE) -> None:
         assert mine == (whole.text(getattr(whole, name)) or None), name
     if found.kind == SENT:
         fields = command.ext_fields
-        properties = fields.get("properties" if command.code == 10 else "i") or ""
+        properties = decode_properties(
+            fields.get("properties" if command.code == 10 else "i") or ""
+        )
         for key, place in zip(KEYS, (found.unique_key, found.keys, found.tags), strict=True):
-            assert (found.text(place) or None) == value_in(properties, key), key
+            assert (found.text(place) or None) == properties.get(key), key
 
 
 @given(
@@ -219,6 +221,24 @@ def test_of_ext_fields_that_come_twice_the_last_one_counts() -> None:
     found = scanned(JSON_TYPE, header)
     assert found is not None
     check(found, header)
+
+
+def test_of_properties_that_come_twice_the_last_one_with_a_value_counts() -> None:
+    """As in Java, and as for stored messages."""
+    twice = b"UNIQ_KEY\x01a\x02KEYS\x01k\x02TAGS\x01t\x02UNIQ_KEY\x01b\x02KEYS\x01l\x02TAGS\x01"
+    fields = {"b": "T", "i": twice.decode()}
+    members = {"code": 310, "extFields": fields, "flag": 0, "language": "JAVA", "opaque": 1}
+    ext = b"\0\1i" + struct.pack(">I", len(twice)) + twice
+    binary = struct.pack(">HBHiiI", 310, 0, 401, 7, 0, 0) + struct.pack(">I", len(ext)) + ext
+    for form, header in (
+        (JSON_TYPE, json.dumps(members, separators=(",", ":")).encode()),
+        (BINARY_TYPE, binary),
+    ):
+        found = scanned(form, header)
+        assert found is not None
+        check(found, header, form)
+        texts = [found.text(place) for place in (found.unique_key, found.keys, found.tags)]
+        assert texts == ["b", "l", "t"]
 
 
 def test_each_byte_that_is_cut_off_is_missed() -> None:

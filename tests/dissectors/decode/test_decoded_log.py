@@ -19,6 +19,7 @@ from dissectors.decode.decoded_log import (
     DecodedLogError,
     FindingRecord,
     Manifest,
+    file_in,
     finding_of,
     is_decoded_log,
     manifest_of,
@@ -236,6 +237,15 @@ def test_what_is_no_log_says_why(tmp_path: Path, content: str | None, reason: st
         read_manifest(tmp_path)
     with pytest.raises(DecodedLogError, match="no such folder"):
         read_manifest(tmp_path / "none")
+
+
+def test_a_file_may_have_the_name_of_its_folder(tmp_path: Path) -> None:
+    path = tmp_path / "part" / "part"
+    path.parent.mkdir()
+    path.touch()
+    assert file_in(tmp_path, "part/part") == path
+    with pytest.raises(DecodedLogError, match="not a regular file"):
+        file_in(tmp_path, "part")
 
 
 def test_a_log_of_a_later_schema_is_refused(tmp_path: Path) -> None:

@@ -167,6 +167,19 @@ def test_an_answer_out_of_a_hole_is_not_paired_with_a_later_request() -> None:
             assert one.latency >= 0
 
 
+def test_requests_stay_in_their_order_when_a_response_fits_none() -> None:
+    """Pending requests are looked for from the oldest on."""
+    talk = Talk().open().say(1, sent(1).frame)
+    talk.wait(SECOND).say(0, send(1).frame).say(0, send(2).frame)
+    response = talk.segments[3]
+    segments = [*talk.segments[:3], *talk.segments[4:], response]
+    assert opaques(segments) == [
+        ("orphan", None, 1),
+        ("unanswered", 1, None),
+        ("unanswered", 2, None),
+    ]
+
+
 # -- codes --------------------------------------------------------------------------------------
 
 

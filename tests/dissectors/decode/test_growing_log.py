@@ -137,6 +137,10 @@ def test_few_parts_are_open_and_few_are_made(
     assert len(exchanges_in(tmp_path / "log")) == 12
 
 
+def fails_to_write(path: Path, _: Manifest) -> None:
+    raise OSError(28, "No space left on device", str(path))
+
+
 def test_a_run_that_fails_leaves_the_log_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,11 +149,8 @@ def test_a_run_that_fails_leaves_the_log_as_it_was(
     added(log, [at(START)], manifest())
     before = files_in(log), (log / "manifest.json").read_bytes()
 
-    def fails(path: Path, _: Manifest) -> None:
-        raise OSError(28, "No space left on device", str(path))
-
     with monkeypatch.context() as patched:
-        patched.setattr(growing_log, "write_manifest", fails)
+        patched.setattr(growing_log, "write_manifest", fails_to_write)
         writer = DecodedLogWriter(log, partition=Partition.date)
         writer.write([at(START + DAY)])
         with pytest.raises(OSError, match="No space"):
@@ -166,6 +167,31 @@ def test_a_run_that_fails_leaves_the_log_as_it_was(
 def test_a_first_run_that_fails_leaves_nothing(tmp_path: Path) -> None:
     DecodedLogWriter(tmp_path / "log", partition=Partition.date).discard()
     assert not (tmp_path / "log").exists()
+
+
+def test_a_first_run_that_cannot_be_finished_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where its files have their names already, and in folders of tables that were there."""
+    log = tmp_path / "log"
+    (log / "messages").mkdir(parents=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(growing_log, "write_manifest", fails_to_write)
+        writer = DecodedLogWriter(log, partition=Partition.date)
+        writer.write([at(START)])
+        with pytest.raises(OSError, match="No space"):
+            writer.finish(manifest())
+        writer.discard()
+    assert not log.exists()
+
+
+def test_a_first_run_that_fails_leaves_files_of_others(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    (log / "exchanges").mkdir(parents=True)
+    (log / "exchanges" / "notes.txt").touch()
+    DecodedLogWriter(log, partition=Partition.date).discard()
+    assert files_in(log) == ["exchanges/notes.txt"]
+    added(log, [at(START)], manifest())  # the lock was released
 
 
 def test_one_run_writes_at_a_time(tmp_path: Path) -> None:

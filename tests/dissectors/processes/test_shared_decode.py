@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from struct import iter_unpack
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 import zstandard
@@ -24,6 +27,7 @@ from dissectors.processes.choice import decode_of
 from dissectors.processes.encoding import exchange_encoder, message_encoder
 from dissectors.processes.shared_decode import SharedDecode
 from dissectors.processes.task import MostHeld, RowRequest
+from dissectors.processes.worker import work
 from dissectors.remoting.framing.frame_decoder import KEEP_MESSAGES
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.encoded import Columns, EncodedRows, RowForm
@@ -292,6 +296,31 @@ def test_no_process_is_left() -> None:
     for number in numbers:
         with pytest.raises(ProcessLookupError):
             os.kill(number, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("failing", "at"), [("fork", 1), ("pipe", 2), ("pipe", 3)])
+def test_no_process_is_left_if_another_cannot_be_started(
+    monkeypatch: pytest.MonkeyPatch, failing: str, at: int
+) -> None:
+    calls: dict[str, list[Any]] = {"fork": [], "pipe": []}
+
+    def watched(name: str, real: Callable[[], object]) -> object:
+        if name == failing and len(calls[name]) == at:
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+        calls[name].append(real())
+        return calls[name][-1]
+
+    monkeypatch.setattr(children, "has_one_thread", lambda: True)
+    for name in calls:
+        monkeypatch.setattr(os, name, partial(watched, name, getattr(os, name)))
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(BlockingIOError):
+        children.start_children(2, work)
+    assert os.listdir("/proc/self/fd") == before
+    (number,) = calls["fork"]
+    with pytest.raises(ProcessLookupError):
+        os.kill(number, 0)
 
 
 @pytest.mark.slow

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dissectors.decode.pipeline import Decode
+from dissectors.remoting.messages.counting import MAGIC_V1, MAGIC_V2
 from dissectors.remoting.messages.message import StoredMessage, encode_message
+from dissectors.remoting.messages.properties import decode_properties
 from dissectors.remoting.row_facts import names
 from dissectors.remoting.row_facts.bodies import (
     BODY_REQUESTS,
@@ -179,6 +181,34 @@ def test_the_delay_of_a_pulled_message() -> None:
     whole = encode_message(timed("TIMER_DELAY_MS"))
     assert message_facts(whole[:-1]) == ["stored_ms=1010400"], "its end is missing"
     assert message_facts(encode_message(timed("OTHER"))) == ["stored_ms=1010400"]
+    both = timed("TIMER_DELAY_MS")
+    both.properties["TIMER_DELAY_SEC"] = "20"
+    assert message_facts(encode_message(both))[1] == "timer=20000 10400 -", "as brokers look"
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["UNIQ_KEY", "MY_UNIQ_KEY", "TIMER_DELAY_MS", "MY_TIMER_DELAY_MS", ""]),
+            st.sampled_from(["", "7", "20", "UNIQ_KEY", "k\x0120"]),
+        ).map("\x01".join),
+        max_size=6,
+    ),
+    st.sampled_from([("T", MAGIC_V1), ("t" * 300, MAGIC_V2), ("", MAGIC_V2)]),
+)
+@example(["MY_UNIQ_KEY\x017", "UNIQ_KEY\x0120"], ("T", MAGIC_V1))
+@example(["MY_TIMER_DELAY_MS\x017", "TIMER_DELAY_MS\x0120"], ("T", MAGIC_V1))
+@example(["UNIQ_KEY\x017", "UNIQ_KEY\x0120", "UNIQ_KEY\x01"], ("T", MAGIC_V1))
+def test_facts_of_properties_are_those_of_the_decoded_message(
+    entries: list[str], kind: tuple[str, int]
+) -> None:
+    raw = "\x02".join(entries)
+    properties = decode_properties(raw)
+    message = StoredMessage(kind[0], b"x", properties, magic=kind[1], raw_properties=raw.encode())
+    facts = message_facts(encode_message(message))
+    key, delay = properties.get("UNIQ_KEY", ""), properties.get("TIMER_DELAY_MS", "")
+    assert fact_in(facts, names.FIRST_KEY) == (key if key.isprintable() and key else None)
+    assert fact_in(facts, names.TIMER) == (f"{delay} 0 -" if delay.isdecimal() else None)
 
 
 def test_the_store_time_of_a_pulled_message() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import lzma
@@ -276,6 +277,20 @@ def test_what_cannot_be_opened_is_an_error_with_its_name(tmp_path: Path) -> None
         expand_sources([str(tmp_path)])
     text = str(CaptureError("a", "b", 7, "c"))
     assert text == "a, offset 7: b\n  c"
+
+
+def test_what_cannot_be_read_at_all_is_an_error_with_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Broken(io.RawIOBase):
+        def read(self, _: int = -1, /) -> bytes:
+            raise OSError(errno.EIO, "Input/output error")
+
+    broken = BytesSource("disk.pcap", b"")
+    monkeypatch.setattr(broken, "_open", Broken)
+    with pytest.raises(CaptureError, match="Input/output error") as caught:
+        next(broken.chunks())
+    assert caught.value.path == "disk.pcap"
 
 
 def test_a_folder_gives_its_captures_in_the_order_they_were_written(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from scapy.sessions import TCPSession
 from scapy.utils import rdpcap, wrpcap
 
 from dissectors.decode.pipeline import Decode
+from dissectors.with_scapy import layer
 from dissectors.with_scapy.layer import PORTS, RemotingLayer, RemotingSession
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, send, sent
@@ -149,6 +150,21 @@ def test_repeated_segments_are_given_once_where_scapy_gives_them_twice(tmp_path:
     (answer,) = Talk().open().say(1, sent(1).frame).segments[3:]
     assert len(sniffed(tmp_path, [answer, answer], RemotingSession)) == 1
     assert len(sniffed(tmp_path, [answer, answer], TCPSession)) == 2
+
+
+def test_a_session_keeps_the_latest_findings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layer, "MOST_FINDINGS", 8)
+    path = tmp_path / "a.pcap"
+    path.write_bytes(pcap_of([one for segment in talk().segments for one in (segment, segment)]))
+    session = RemotingSession()
+    kept = []
+    for packet in rdpcap(str(path)):
+        session.process(packet)
+        kept.append(len(session.experts))
+    assert max(kept) == 8
+    assert session.experts[-1].packet == len(kept), "the last one is a retransmission"
 
 
 def test_a_hole_is_no_zero_bytes_and_loses_only_its_own_command(tmp_path: Path) -> None:

@@ -14,7 +14,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from rmqtool.cli import app
+from rmqtool.hex import pasted, run
 from rmqtool.hex.pasted import BytesForm, BytesFormError, SideBytes, decode_dump, decode_input
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, route_query, send, sent
@@ -88,6 +91,21 @@ def test_any_bytes_come_back(data: bytes) -> None:
     assert decode_input(base64.b64encode(data), BytesForm.base64)[1] == [SideBytes(0, data)]
     assert decode_dump(netty(data)) == [SideBytes(0, data)]
     assert decode_input(data, BytesForm.raw) == (BytesForm.raw, [SideBytes(0, data)])
+
+
+def test_lines_of_a_dump_are_joined_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Joined line by line, a dump of a few MB takes minutes."""
+    copied = []
+
+    class Line(bytes):
+        def __radd__(self, before: bytes) -> bytes:
+            copied.append(len(before))
+            return before + bytes(self)
+
+    monkeypatch.setattr(pasted, "hex_bytes_of", lambda text: Line(bytes.fromhex(text)))
+    data = bytes(range(256)) * 100
+    assert decode_dump(netty(data)) == [SideBytes(0, data)]
+    assert sum(copied) <= len(data)
 
 
 @given(st.binary(max_size=300))
@@ -164,6 +182,21 @@ def test_argument_file_and_standard_input_are_the_same(tmp_path: Path) -> None:
     assert by_argument.out == by_file.out != ""
     assert "SEND_MESSAGE_V2: request, bytes 0 to " in by_argument.out
     assert "producerGroup [a]: producers" in by_argument.out
+
+
+def test_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "frame"
+    path.write_bytes(BYTES)
+    monkeypatch.setattr(run, "MOST", len(BYTES) - 1)
+    result = rmqtool("decode", "hex", path)
+    assert (result.status, result.out) == (1, "")
+    assert f"{path}: more than 0 MiB\n" in result.err
+    assert "SEND_MESSAGE_V2" in rmqtool("decode", "hex", path, "--input", "raw").out
+    piped = CliRunner().invoke(app, ["decode", "hex", "-"], input=BYTES)
+    assert "standard input: more than 0 MiB\n" in piped.stderr
+    monkeypatch.setattr(run, "MOST", len(BYTES))
+    piped = CliRunner().invoke(app, ["decode", "hex", "-"], input=BYTES)
+    assert "SEND_MESSAGE_V2" in piped.stdout
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dissectors.remoting.messages.properties import (
@@ -12,6 +12,7 @@ from dissectors.remoting.messages.properties import (
     decode_properties,
     encode_properties,
     property_of,
+    value_in,
 )
 
 from ..protocol_facts import table
@@ -79,6 +80,12 @@ def java_reading(text: str) -> dict[str, str]:
 @given(st.text(st.sampled_from("ab\x01\x02")))
 def test_any_text_is_read_by_the_rule(text: str) -> None:
     assert decode_properties(text) == java_reading(text)
+
+
+@given(st.text(st.sampled_from("ab\x01\x02")), st.sampled_from(["a", "b", "ab"]))
+@example("a\x01a\x02a\x01b\x02a\x01", "a")
+def test_one_value_is_that_of_all(text: str, name: str) -> None:
+    assert value_in(text, name) == decode_properties(text).get(name)
 
 
 def test_known_names() -> None:
