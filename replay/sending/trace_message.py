@@ -20,7 +20,8 @@ from dissectors.remoting.topic_names import TRACE_TOPIC, is_trace_topic
 from ..cluster.client import ClusterClient
 from ..config import ProducerConfig
 from ..message import Attempt, Message, SendMode, SendResult, SendStatus, TransactionState
-from ..namespace import unwrap_namespace
+from ..namespace import unwrap_namespace, wrap_namespace
+from ..validators import GROUP_LENGTH
 from ..wire.network import MS
 from ..wire.operation import RunningOperation
 from ..wire.steps import Steps
@@ -45,11 +46,17 @@ class TraceDispatcher:
         self._buffer = TraceBuffer(topic=config.trace_topic)
         # A second group over the same connections, without hooks: traces are not traced.
         group = trace_group(config.group, 1)
+        wrapped = len(wrap_namespace(config.namespace, group)) - len(group)
         self._sender = Sender(
             sender.client,
-            # 120: a longer group is not valid; on_attempt sees only the application's messages
+            # cut: a longer group is not valid; on_attempt sees only the application's messages
             config=replace(
-                config, group=group[:120], check_hooks=(), hooks=(), on_attempt=None, fault=None
+                config,
+                group=group[: GROUP_LENGTH - wrapped],
+                check_hooks=(),
+                hooks=(),
+                on_attempt=None,
+                fault=None,
             ),
         )
         sender.attempts.on_stored = self._stored

@@ -18,16 +18,20 @@ from replay.message import (
     TransactionState,
     message_of_properties,
 )
+from replay.namespace import wrap_namespace
 from replay.sending.send_response import Stored, stored_of
 from replay.sending.trace_message import (
     MAX_WAITING,
     TraceBuffer,
+    TraceDispatcher,
     messages_of,
     record_of_end,
     record_of_send,
     trace_group,
 )
+from replay.sending.transaction import Transactions
 from tests.replay.java_sends import SAMPLES, VECTORS
+from tests.replay.script import Bench
 
 QUEUE = MessageQueue("T", "broker-a", 1)
 
@@ -163,3 +167,15 @@ def test_a_body_has_a_limit() -> None:
     assert all(len(message.body) <= 128_000 for message in messages)
     told = [record for message in messages for record in decode_trace(message.body).records]
     assert [record["msgId"] for record in told] == [f"ID{number}" for number in range(20)]
+
+
+def traced(**settings: object) -> tuple[Bench, TraceDispatcher]:
+    """A producer's core with traces."""
+    bench = Bench(trace=True, **settings)
+    return bench, TraceDispatcher(bench.sender, Transactions(bench.sender))
+
+
+@pytest.mark.parametrize(("group", "namespace"), [("g" * 90, "tenant"), ("g", "n" * 118)])
+def test_the_group_of_traces_is_valid_with_the_namespace(group: str, namespace: str) -> None:
+    _, tracing = traced(group=group, namespace=namespace)
+    assert len(wrap_namespace(namespace, tracing._sender.config.group)) == 120
