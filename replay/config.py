@@ -26,7 +26,7 @@ from .fault import FaultSettings
 from .hooks import CheckHook, RpcHook, SendHook
 from .message import Attempt, CheckListener, Message
 from .namespace import wrap_namespace
-from .validators import why_not_group
+from .validators import Invalid, why_not_group, why_not_topic
 from .wire_capture import WireCapture
 
 NAMESRV_VARIABLE: Final = "NAMESRV_ADDR"
@@ -190,10 +190,15 @@ class ProducerConfig:
 
     def __post_init__(self) -> None:
         """Reject invalid settings; see the class."""
-        problem = why_not_group(wrap_namespace(self.namespace, self.group))
-        if problem is not None:
-            setting = "namespace" if why_not_group(self.group) is None else "group"
-            raise ConfigError(problem.reason, problem.hint, setting=setting)
+        names: tuple[tuple[str, str, Callable[[str], Invalid | None]], ...] = (
+            ("group", self.group, why_not_group),
+            ("trace_topic", self.trace_topic, why_not_topic),
+        )
+        for setting, name, why_not in names:
+            problem = why_not(wrap_namespace(self.namespace, name))
+            if problem is not None:
+                setting = "namespace" if why_not(name) is None else setting
+                raise ConfigError(problem.reason, problem.hint, setting=setting)
         for name, choices in (
             ("serialize_type", (JSON, ROCKETMQ)),
             ("compress_type", tuple(COMPRESSION_TYPES)),

@@ -66,7 +66,7 @@ class TraceDispatcher:
     def farewell(self) -> Iterable[Steps[SendResult]]:
         """Return the traces to send before closing."""
         return [
-            self._sender.send(message, SendMode.ASYNC, 1000)
+            self._send(message, 1000)
             for message in self._buffer.take(self._now_ms(), everything=True)
         ]
 
@@ -107,8 +107,11 @@ class TraceDispatcher:
         if due is None or due > now:
             return
         for message in self._buffer.take(now):
-            steps = self._sender.send(message, SendMode.ASYNC, _TIMEOUT_MS)
-            self._client.runner.start(steps, self._ended)
+            self._client.runner.start(self._send(message, _TIMEOUT_MS), self._ended)
+
+    def _send(self, message: Message, timeout_ms: int) -> Steps[SendResult]:
+        # a generator: an invalid message fails this operation, not the traced send
+        return (yield from self._sender.send(message, SendMode.ASYNC, timeout_ms))
 
     def _ended(self, operation: RunningOperation[SendResult]) -> None:
         if operation.error is not None:
