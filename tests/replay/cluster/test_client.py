@@ -67,6 +67,22 @@ def test_routes_are_refreshed_and_a_new_broker_is_used() -> None:
     assert gone in bench.addresses()
 
 
+def test_a_slow_refresh_of_routes_makes_no_further_ticks() -> None:
+    bench = Bench(poll_namesrv_ms=1000)
+    ticks, tick = [], bench.client.tick
+
+    def counted() -> None:
+        ticks.append(bench.network.time)
+        tick()
+
+    bench.client.tick = counted  # type: ignore[method-assign]
+    send(bench)
+    bench.network.peers[NAMESRV] = mute
+    bench.network.run(3500)  # the refresh begins after a second and is given up after another three
+    assert len(bench.network.sent(ROUTE)) == 2
+    assert len(ticks) < 20
+
+
 def test_a_broker_that_left_the_route_is_forgotten_and_its_connection_closed() -> None:
     bench = Bench()
     for _ in range(12):
