@@ -70,7 +70,7 @@ class SendHandlers:
         )
         if header.topic.startswith(RETRY_PREFIX):
             message = self._retried(message, header)
-        record = self._transactions.put(message) if half else self._rules.store(message)
+        record = self._rules.store(message, self._transactions.put if half else None)
         self._rules.count(request, header.topic, 1)
         return self._rules.stored(record, queue_id, properties, header.topic)
 
