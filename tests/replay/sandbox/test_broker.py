@@ -409,6 +409,7 @@ def test_a_broker_of_another_process_registers(box: SandboxThread, compressed: b
             body = encode_registration(value, compressed=compressed)
             assert theirs.ask(103, fields, body).code == 0
             assert theirs.ask(103, {**fields, "brokerName": "broker-a"}, body).code == 1
+            assert theirs.ask(103, fields, b"unreadable").code == 1  # and changes nothing
             route = json.loads(asks.ask(105, {"topic": "Theirs"}).body)
             assert route["brokerDatas"][0]["brokerAddrs"] == {"0": "10.0.0.9:10911"}
             assert b'"theirs"' in asks.ask(106).body
