@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 from typing import Final
 
 from dissectors.budget import Budget
@@ -217,6 +218,11 @@ class ProducerConfig:
         ):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"must be positive, not {getattr(self, name)}", setting=name)
+        try:
+            ip_address(self.client_ip or "::")
+        except ValueError:
+            reason = f"must be an IP address, not {self.client_ip!r}"
+            raise ConfigError(reason, setting="client_ip") from None
         for name in ("retries", "retries_async"):
             if getattr(self, name) < 0:
                 reason = f"must be 0 or more, not {getattr(self, name)}"

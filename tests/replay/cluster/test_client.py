@@ -55,6 +55,12 @@ def test_the_client_id_is_that_of_java() -> None:
     assert Bench(instance_name="one", unit_name="u").client.client_id == "10.9.9.9@one@u"
 
 
+def test_the_address_of_the_client_is_one() -> None:
+    assert ProducerConfig("g", client_ip="::1").client_ip == "::1"
+    with pytest.raises(ConfigError, match="client_ip: must be an IP address, not 'host'"):
+        ProducerConfig("g", client_ip="host")
+
+
 def test_routes_are_refreshed_and_a_new_broker_is_used() -> None:
     bench = Bench()
     gone = bench.brokers.pop("broker-c")
