@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 from typing import Final
 
 from dissectors.budget import Budget
@@ -26,7 +27,7 @@ from .fault import FaultSettings
 from .hooks import CheckHook, RpcHook, SendHook
 from .message import Attempt, CheckListener, Message
 from .namespace import wrap_namespace
-from .validators import why_not_group
+from .validators import Invalid, why_not_group, why_not_topic
 from .wire_capture import WireCapture
 
 NAMESRV_VARIABLE: Final = "NAMESRV_ADDR"
@@ -190,10 +191,15 @@ class ProducerConfig:
 
     def __post_init__(self) -> None:
         """Reject invalid settings; see the class."""
-        problem = why_not_group(wrap_namespace(self.namespace, self.group))
-        if problem is not None:
-            setting = "namespace" if why_not_group(self.group) is None else "group"
-            raise ConfigError(problem.reason, problem.hint, setting=setting)
+        names: tuple[tuple[str, str, Callable[[str], Invalid | None]], ...] = (
+            ("group", self.group, why_not_group),
+            ("trace_topic", self.trace_topic, why_not_topic),
+        )
+        for setting, name, why_not in names:
+            problem = why_not(wrap_namespace(self.namespace, name))
+            if problem is not None:
+                setting = "namespace" if why_not(name) is None else setting
+                raise ConfigError(problem.reason, problem.hint, setting=setting)
         for name, choices in (
             ("serialize_type", (JSON, ROCKETMQ)),
             ("compress_type", tuple(COMPRESSION_TYPES)),
@@ -212,6 +218,11 @@ class ProducerConfig:
         ):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"must be positive, not {getattr(self, name)}", setting=name)
+        try:
+            ip_address(self.client_ip or "::")
+        except ValueError:
+            reason = f"must be an IP address, not {self.client_ip!r}"
+            raise ConfigError(reason, setting="client_ip") from None
         for name in ("retries", "retries_async"):
             if getattr(self, name) < 0:
                 reason = f"must be 0 or more, not {getattr(self, name)}"

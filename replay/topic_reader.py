@@ -140,7 +140,8 @@ class TopicReader:
         named: set[str] = set()
         for value in self._per_broker(route, code, {"topic": topic}).values():
             members = value.get("groupList")
-            named.update(name for name in members or () if isinstance(name, str))  # type: ignore[attr-defined]
+            if isinstance(members, list):
+                named.update(name for name in members if isinstance(name, str))
         return sorted(named - {TOOLS_CONSUMER})
 
     def consumed(self, topic: str, route: ReadRoute, group: str) -> dict[TopicQueue, int]:

@@ -40,6 +40,8 @@ MAX_ADDRESSES: Final = 65_536
 """addresses that are remembered; of further ones the hosts are, with all their ports"""
 MAX_HOSTS: Final = 1_000_000
 """hosts that are remembered besides; more are an error of the source"""
+LONGEST_ADDRESS: Final = 300
+"""characters of an address that is remembered; a host name has 253 at most"""
 REGISTER_BROKER: Final = int(RequestCode.REGISTER_BROKER)
 MAX_REASONS: Final = 500
 """kinds of skipped commands that are counted separately"""
@@ -343,7 +345,7 @@ def survey_of(
 
 def note_server(responders: set[str], address: str) -> None:
     """Add an address that nothing may be sent to; SourceError if there are too many."""
-    if address in responders:
+    if len(address) > LONGEST_ADDRESS or address in responders:
         return
     if len(responders) >= MAX_ADDRESSES:
         address = f"{address.rpartition(':')[0]}:{ANY_PORT}"

@@ -212,11 +212,12 @@ class ClusterClient:
             for address in self.routes.masters():
                 deadline = now + self.config.api_timeout_ms * MS
                 self.runner.start(self._heartbeat(address, deadline))
-        # with a slow NameServer a round may take longer than the interval: rounds must not overlap
-        if now >= self._poll_due and not self._polling:
+        if now >= self._poll_due:
             self._poll_due = now + self.config.poll_namesrv_ms * MS
-            self._polling = True
-            self.runner.start(self.routes.refresh(), self._polled)
+            # with a slow NameServer a round may take longer than the interval: they do not overlap
+            if not self._polling:
+                self._polling = True
+                self.runner.start(self.routes.refresh(), self._polled)
         if now >= self._idle_due:
             self._idle_due = now + min(_IDLE_STEP_MS, self.config.max_idle_ms) * MS
             self.channels.close_silent(now, self.routes.is_used)

@@ -113,7 +113,8 @@ def in_sample(captured: CapturedSend, message: Message, choice: Selection) -> bo
     if choice.sample is None or choice.sample >= 1:
         return True
     # not hash(), whose seed differs between processes and runs
-    digest = hashlib.blake2b(_key_of(captured, message, choice.sample_by).encode(), digest_size=8)
+    key = _key_of(captured, message, choice.sample_by).encode(errors="surrogatepass")
+    digest = hashlib.blake2b(key, digest_size=8)
     return Fraction(int.from_bytes(digest.digest(), "big"), _HASHES) < choice.sample
 
 

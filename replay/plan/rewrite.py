@@ -294,7 +294,9 @@ def _rule_of(entry: object, place: str) -> Rule:
         raise RewriteError(f"{place}: unknown key {sorted(unknown)[0]!r}; known keys: {known}")
     conditions = _conditions_of(entry.get("if", {}), place)
     changes = [
-        (name, _change_of(entry[name], f"{place}, {name}")) for name in _TEXTS[:4] if name in entry
+        (name, _change_of(entry[name], f"{place}, {name}", name in ("tag", "key")))
+        for name in _TEXTS[:4]
+        if name in entry
     ]
     properties = entry.get("property", {})
     if not isinstance(properties, dict):
@@ -302,7 +304,7 @@ def _rule_of(entry: object, place: str) -> Rule:
     for name, value in properties.items():
         if name in _RESERVED:
             raise RewriteError(f"{place}: property {name} cannot be rewritten{_instead_of(name)}")
-        changes.append((f"property.{name}", _change_of(value, f"{place}, property {name}")))
+        changes.append((f"property.{name}", _change_of(value, f"{place}, property {name}", True)))
     drop = entry.get("drop", False)
     if not isinstance(drop, bool):
         raise RewriteError(f"{place}: drop must be true or false")
@@ -342,10 +344,10 @@ def _pattern(value: object, place: str) -> Pattern:
         raise RewriteError(f"{place}: invalid regular expression: {error}{hint}") from None
 
 
-def _change_of(value: object, place: str) -> Change:
+def _change_of(value: object, place: str, removable: bool) -> Change:
     if isinstance(value, str):
         return lambda _, __: value
-    if value is False and ("property" in place or place.endswith(("tag", "key"))):
+    if value is False and removable:
         return lambda _, __: None
     pattern, replacement = _substitution_of(value, place)
 

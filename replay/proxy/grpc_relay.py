@@ -87,6 +87,11 @@ class GrpcRelay:
                     self._asking[event.stream] = bytearray()
             elif event.what is Happening.DATA and event.stream in self._asking:
                 self._dialled = _host_in_request(event.data) or self._dialled
+            elif event.what is Happening.RESET:
+                # the server may send nothing more on a cancelled stream
+                held = self._asking.pop(event.stream, b"")
+                if held:
+                    self._out.to_client(bytes(held), b"")
         if end.problem is not None:
             self._give_up(True)
 
@@ -147,8 +152,9 @@ class GrpcRelay:
                 return b""
             del self._asking[stream]
             return self._rewritten(bytes(waiting), stream, flags & END_STREAM)
-        # the first HEADERS come before any DATA; those after it are trailers
-        if kind in (HEADERS, RST_STREAM) and waiting:
+        # the first HEADERS come before any DATA, unless they end a response without any; those
+        # after it are trailers
+        if kind == RST_STREAM or (kind == HEADERS and (waiting or flags & END_STREAM)):
             del self._asking[stream]
             return self._rewritten(bytes(waiting), stream, 0) + frame
         return frame

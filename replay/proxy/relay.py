@@ -203,7 +203,8 @@ class ProxyRelay:
                 self._judge(self._gate, frame, stream.take(frame))
         if not hold:
             self._out.to_server(data)
-        if not stream.has_room():
+        # not if that has closed the connection: nothing would release the memory again
+        if stream is self._requests and not stream.has_room():
             self._out.overflow()
 
     def from_server(self, data: bytes) -> None:
@@ -229,7 +230,7 @@ class ProxyRelay:
                 rest = stream.rest()
                 if rest:
                     self._out.to_client(rest)
-        if not stream.has_room():
+        if stream is self._responses and not stream.has_room():
             self._out.overflow()
 
     def finish(self, from_client: bool) -> None:

@@ -8,15 +8,16 @@ RocketMQ: RemotingCommand, GetTopicConfigRequestHeader.
 
 from __future__ import annotations
 
+import asyncio
 from time import time_ns
 from typing import Final
 
 from dissectors.foreign import natural_of
 from dissectors.remoting.bodies.registry import decode_body
-from dissectors.remoting.code_sets import STORED
+from dissectors.remoting.code_sets import SENDS, STORED
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.command import ONEWAY_FLAG, RemotingCommand
-from dissectors.remoting.send_fields import V1, V2
+from dissectors.remoting.send_fields import V1, V2, send_fields_of
 
 from ..acl import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE
 from ..cluster.client import ClusterClient
@@ -25,7 +26,7 @@ from ..errors import BrokerError, ClientError, SendTimeoutError
 from ..message import Attempt, AttemptOutcome, MessageQueue, SendResult, SendStatus
 from ..plan.planner import PlannedSend, RawParts
 from ..send_queue import run_steps
-from ..sending.send_response import STATUSES
+from ..sending.send_response import STATUSES, Stored, stored_of
 from ..transport.aio import AioNetwork
 from ..wire.network import MS
 from ..wire.request import PlainRequest, plain_request
@@ -57,7 +58,7 @@ class RawSender:
         self.address = config.namesrv_addresses()[0]
         self._network = AioNetwork(config.tls, config.guard)
         self._client = ClusterClient(config, self._network)
-        self._queues: dict[str, int | None] = {}
+        self._queues: dict[str, asyncio.Task[int | None]] = {}
 
     @property
     def peers(self) -> list[str]:
@@ -104,18 +105,22 @@ class RawSender:
 
     async def _queues_of(self, topic: str) -> int | None:
         """Return the number of queues of the broker's topic, or None if unknown."""
-        if topic not in self._queues:
+        asking = self._queues.get(topic)
+        if asking is None:
             if len(self._queues) >= _TOPICS:
                 return None
-            self._queues[topic] = None
-            code = RequestCode.GET_TOPIC_CONFIG
-            request = plain_request(self.config, code, {"topic": topic, "lo": "true"})
-            try:
-                response = await self._asked(Invoke(self.address, request, self._deadline(), True))
-            except ClientError:
-                return None
-            self._queues[topic] = _write_queues(response)
-        return self._queues[topic]
+            # a task: concurrent steps of a topic wait for the same response
+            asking = self._queues[topic] = asyncio.ensure_future(self._ask_queues(topic))
+        return await asyncio.shield(asking)
+
+    async def _ask_queues(self, topic: str) -> int | None:
+        code = RequestCode.GET_TOPIC_CONFIG
+        request = plain_request(self.config, code, {"topic": topic, "lo": "true"})
+        try:
+            response = await self._asked(Invoke(self.address, request, self._deadline(), True))
+        except ClientError:
+            return None
+        return _write_queues(response)
 
     def _sent(
         self,
@@ -132,8 +137,12 @@ class RawSender:
             outcome = AttemptOutcome.TIMEOUT if timed_out else AttemptOutcome.LOST
             # None: nothing was written
             outcome = outcome if invoke.request_bytes is not None else AttemptOutcome.CONNECT
-        queue_id = step.captured.header.queue_id
-        queue = MessageQueue(step.messages[0].topic, step.captured.header.broker_name, queue_id)
+        header = step.captured.header
+        sent_to = natural_of(request.fields().get(send_fields_of(request.code).queue_id, ""))
+        queue_id = header.queue_id if sent_to is None else sent_to
+        queue = MessageQueue(step.messages[0].topic, header.broker_name, queue_id)
+        response = stored_of(command, queue) if command and request.code in SENDS else None
+        stored = response if isinstance(response, Stored) else None
         attempt = Attempt(
             1,
             queue,
@@ -154,6 +163,9 @@ class RawSender:
             request_bytes=invoke.request_bytes,
             response_bytes=invoke.response_bytes,
             body_bytes=len(request.body),
+            queue_id=None if stored is None else stored.queue.queue_id,
+            queue_offset=None if stored is None else stored.queue_offset,
+            offset_msg_id=None if stored is None else stored.offset_msg_id,
         )
         if self.config.on_attempt is not None:
             self.config.on_attempt(step.messages[0], attempt)
@@ -162,7 +174,9 @@ class RawSender:
         if error is not None:
             return Sent(None, error, (attempt,))
         status = SendStatus.SEND_OK if command is None else STATUSES[command.code]
-        return Sent(SendResult(status, step.captured_key or "", queue), None, (attempt,))
+        key, offset, msg_id = step.captured_key or "", attempt.queue_offset, attempt.offset_msg_id
+        place = queue if stored is None else stored.queue
+        return Sent(SendResult(status, key, place, offset, msg_id), None, (attempt,))
 
 
 def _ask(invoke: Invoke) -> Steps[Invoke]:

@@ -292,10 +292,13 @@ class NameServer(SandboxServer):
             raise BadRequest("there are too many brokers")
         if max(len(name), len(address), len(request.text("clusterName"))) > NAME_LIMIT:
             raise BadRequest("the name of the broker, its address, or its cluster is too long")
+        configs = _registered_topics(request)
         if registered is not None:
             # first: the new topics may need the room of the old ones
             registered.topics.empty()
-        topics = _registered_topics(request, self._room)
+        topics = TopicTable(self._room)
+        for config in configs:
+            topics.put(config)
         if registered is None:
             registered = Registered(
                 request.text("clusterName"), name, addresses_in(self._room), topics
@@ -396,7 +399,7 @@ def _topic_list(names: Iterable[str]) -> HandlerResponse:
     return HandlerResponse(body=encode_json({"topicList": sorted(names)}))
 
 
-def _registered_topics(request: ReceivedRequest, room: Room) -> TopicTable:
+def _registered_topics(request: ReceivedRequest) -> list[TopicConfig]:
     body = decode_body(RequestCode.REGISTER_BROKER, False, 0, request.body, request.fields)
     wrapper = (
         body.value.get("topicConfigSerializeWrapper") if isinstance(body.value, dict) else None
@@ -404,9 +407,5 @@ def _registered_topics(request: ReceivedRequest, room: Room) -> TopicTable:
     table = wrapper.get("topicConfigTable") if isinstance(wrapper, dict) else None
     if not isinstance(table, dict):
         raise BadRequest("the body names no topics")
-    topics = TopicTable(room)
-    for value in table.values():
-        config = topic_of_value(value) if isinstance(value, dict) else None
-        if config is not None:
-            topics.put(config)
-    return topics
+    configs = [topic_of_value(value) for value in table.values() if isinstance(value, dict)]
+    return [config for config in configs if config is not None]

@@ -247,7 +247,7 @@ class SandboxThread:
         """Listen; raises SandboxError as `Sandbox.start` does."""
         self._thread.start()
         try:
-            self._wait_for(self._sandbox.start())
+            self._wait_for(self._sandbox.start(), None)  # a large store takes long to restore
         except BaseException:
             self._end()
             raise
@@ -256,12 +256,12 @@ class SandboxThread:
     def close(self) -> None:
         """Stop the sandbox completely."""
         try:
-            self._wait_for(self._sandbox.close())
+            self._wait_for(self._sandbox.close(), _READY_SECONDS)
         finally:
             self._end()
 
-    def _wait_for(self, work: Coroutine[object, object, object]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(_READY_SECONDS)
+    def _wait_for(self, work: Coroutine[object, object, object], seconds: float | None) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(seconds)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from dissectors.foreign import integer_of
@@ -145,11 +145,15 @@ class BrokerState:
 
     def put(self, message: NewMessage) -> StoredRecord:
         """Store a message and wake pulls that wait for it. Raises as `MessageStore.put`."""
-        record = self.store.put(message, self.now_ms())
-        if len(self.holds):
+        return self.put_all((message,))[0]
+
+    def put_all(self, messages: Sequence[NewMessage]) -> list[StoredRecord]:
+        """Store messages of one queue, all or none, as `put`."""
+        records = self.store.put_all(messages, self.now_ms())
+        for record in records if len(self.holds) else ():
             self.holds.arrived((record.topic, record.queue_id), record)
             self.holds.arrived((record.topic, ANY_QUEUE), record)
-        return record
+        return records
 
     # -- topics and offsets, persisted with a store file ----------------------------------------
 

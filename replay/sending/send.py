@@ -166,8 +166,6 @@ class Sender:
     ) -> Steps[SendResult]:
         """Send one message; raises InvalidMessageError at once, SendFailed at the end."""
         _refuse(why_not_message(message, self.config.max_message_size))
-        if self.config.namespace:
-            _refuse(why_not_topic(self._wrapped(message.topic)))
         sending = self._sending(message, mode, timeout_ms, half)
         return self._run(sending, queue, selector)
 
@@ -203,6 +201,8 @@ class Sender:
     def _sending(
         self, message: Message, mode: SendMode, timeout_ms: int | None, half: bool
     ) -> Sending:
+        if self.config.namespace:
+            _refuse(why_not_topic(self._wrapped(message.topic)))
         timeout = self.config.send_timeout_ms if timeout_ms is None else timeout_ms
         if type(mode) is not SendMode:
             raise InvalidMessageError(f"mode is {mode!r}", "use a SendMode: SYNC, ASYNC, ONEWAY")

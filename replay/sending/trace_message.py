@@ -20,7 +20,8 @@ from dissectors.remoting.topic_names import TRACE_TOPIC, is_trace_topic
 from ..cluster.client import ClusterClient
 from ..config import ProducerConfig
 from ..message import Attempt, Message, SendMode, SendResult, SendStatus, TransactionState
-from ..namespace import unwrap_namespace
+from ..namespace import unwrap_namespace, wrap_namespace
+from ..validators import GROUP_LENGTH
 from ..wire.network import MS
 from ..wire.operation import RunningOperation
 from ..wire.steps import Steps
@@ -45,11 +46,17 @@ class TraceDispatcher:
         self._buffer = TraceBuffer(topic=config.trace_topic)
         # A second group over the same connections, without hooks: traces are not traced.
         group = trace_group(config.group, 1)
+        wrapped = len(wrap_namespace(config.namespace, group)) - len(group)
         self._sender = Sender(
             sender.client,
-            # 120: a longer group is not valid; on_attempt sees only the application's messages
+            # cut: a longer group is not valid; on_attempt sees only the application's messages
             config=replace(
-                config, group=group[:120], check_hooks=(), hooks=(), on_attempt=None, fault=None
+                config,
+                group=group[: GROUP_LENGTH - wrapped],
+                check_hooks=(),
+                hooks=(),
+                on_attempt=None,
+                fault=None,
             ),
         )
         sender.attempts.on_stored = self._stored
@@ -59,7 +66,7 @@ class TraceDispatcher:
     def farewell(self) -> Iterable[Steps[SendResult]]:
         """Return the traces to send before closing."""
         return [
-            self._sender.send(message, SendMode.ASYNC, 1000)
+            self._send(message, 1000)
             for message in self._buffer.take(self._now_ms(), everything=True)
         ]
 
@@ -100,8 +107,11 @@ class TraceDispatcher:
         if due is None or due > now:
             return
         for message in self._buffer.take(now):
-            steps = self._sender.send(message, SendMode.ASYNC, _TIMEOUT_MS)
-            self._client.runner.start(steps, self._ended)
+            self._client.runner.start(self._send(message, _TIMEOUT_MS), self._ended)
+
+    def _send(self, message: Message, timeout_ms: int) -> Steps[SendResult]:
+        # a generator: an invalid message fails this operation, not the traced send
+        return (yield from self._sender.send(message, SendMode.ASYNC, timeout_ms))
 
     def _ended(self, operation: RunningOperation[SendResult]) -> None:
         if operation.error is not None:

@@ -101,23 +101,27 @@ class SocketLink:
         self._next_address()
 
     def _next_address(self) -> None:
-        family, address = self._addresses.pop(0)
-        self._drop()
-        # one refused address ends the attempt: a name must not lead past the guard
-        if self._is_refused(endpoint_of_socket(address)):
+        while True:  # no recursion: any number of addresses may fail at once
+            family, address = self._addresses.pop(0)
+            self._drop()
+            # one refused address ends the attempt: a name must not lead past the guard
+            if self._is_refused(endpoint_of_socket(address)):
+                return
+            try:
+                sock = self.socket = socket.socket(family, socket.SOCK_STREAM)
+                sock.setblocking(False)
+                # the writes of a turn are joined already: Nagle's algorithm would only delay them
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sock.connect(address)
+            except BlockingIOError:
+                pass
+            except OSError as error:
+                if self._addresses:
+                    continue
+                self._give_up(*connect_problem(error))
+                return
+            self._watch(WRITE)
             return
-        try:
-            sock = self.socket = socket.socket(family, socket.SOCK_STREAM)
-            sock.setblocking(False)
-            # the writes of a turn are joined already: Nagle's algorithm would only delay them
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.connect(address)
-        except BlockingIOError:
-            pass
-        except OSError as error:
-            self._refuse(error)
-            return
-        self._watch(WRITE)
 
     def _finish_connect(self) -> None:
         assert self.socket is not None

@@ -84,6 +84,8 @@ class Channel:
         channels = self._channels
         now = channels.network.now()
         if now >= invoke.deadline:
+            if link is None and self._give_up is None:
+                channels.forget(self)  # it was made for this request, and is not opened
             invoke.fail(SendTimeoutError("the timeout passed before anything was sent"), now)
             return
         if link is None or connection is None:

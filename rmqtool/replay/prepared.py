@@ -107,6 +107,9 @@ def _refuse_contradictions(request: ReplayRequest) -> None:
     refuse_existing(request.keep, request.force)
     if request.codes is not None and request.mode != RAW:
         raise usage_error("--codes", "is for --mode raw; the other modes replay messages")
+    for name, given in (("--sample", request.sample), ("--rewrite", request.rewrite)):
+        if given and request.mode == RAW:
+            raise usage_error(name, "is for messages; --mode raw replays complete requests")
     if request.jobs > 1 and request.is_live:
         raise usage_error(
             "--jobs", "cannot be combined with live input: each process reads all of it"

@@ -269,3 +269,5 @@ def test_a_namespace_counts_for_the_length_of_a_topic() -> None:
         assert responder.sends()[0].ext_fields["b"] == "space" * 4 + "%" + "T" * 100
         with pytest.raises(InvalidMessageError):
             producer.send(Message("T" * 120, b"x"))
+        with pytest.raises(InvalidMessageError):
+            producer.send_batch([Message("T" * 120, b"x")])

@@ -70,7 +70,7 @@ class SendHandlers:
         )
         if header.topic.startswith(RETRY_PREFIX):
             message = self._retried(message, header)
-        record = self._transactions.put(message) if half else self._rules.store(message)
+        record = self._rules.store(message, self._transactions.put if half else None)
         self._rules.count(request, header.topic, 1)
         return self._rules.stored(record, queue_id, properties, header.topic)
 
@@ -101,9 +101,8 @@ class SendHandlers:
         batch = decode_batch(request.body)
         if batch.problems or not 0 < len(batch.items) <= _BATCH_LIMIT:
             raise self._rules.illegal()
-        records = []
-        for item in batch.items:
-            message = NewMessage(
+        messages = [
+            NewMessage(
                 header.topic,
                 queue_id,
                 item.body,
@@ -113,10 +112,12 @@ class SendHandlers:
                 header.born_timestamp,
                 request.connection.peer,
             )
-            try:
-                records.append(self._state.put(message))
-            except ValueError:
-                raise self._rules.illegal() from None
+            for item in batch.items
+        ]
+        try:
+            records = self._state.put_all(messages)
+        except ValueError:
+            raise self._rules.illegal() from None
         self._rules.count(request, header.topic, len(records))
         response = self._rules.stored(records[0], queue_id, {}, header.topic)
         ids = ",".join(map(self._state.store.offset_id, records))

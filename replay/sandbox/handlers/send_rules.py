@@ -14,7 +14,7 @@ from dissectors.endpoint import host_of
 from dissectors.foreign import integer_of
 from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.ids.message_ids import RecallHandle, encode_recall_handle
-from dissectors.remoting.messages.properties import decode_properties
+from dissectors.remoting.messages.properties import decode_properties, encode_properties
 from dissectors.remoting.send_fields import DEFAULT_REGION, V1, send_fields_of
 from dissectors.remoting.topic_names import DLQ_PREFIX, NOT_FOR_SENDS
 
@@ -30,6 +30,7 @@ from .schedule import TIMER_UNITS, Schedule
 _REQUIRED: Final = V1[: V1.index(V1.properties)]
 """fields without which a broker refuses a send, by their long names"""
 _PROPERTIES_LIMIT: Final = 32_767
+"""bytes; MessageExtEncoder compares them in 4.9.7 and 5.5.0"""
 
 
 class SendHeader(NamedTuple):
@@ -140,8 +141,6 @@ class SendRules:
 
     def properties(self, text: str, *, reply: bool = False) -> dict[str, str]:
         """Return the properties of a send header, as a broker stores them."""
-        if len(text) > _PROPERTIES_LIMIT:
-            raise self.illegal()
         return self.completed(decode_properties(text), reply=reply)
 
     def completed(self, properties: dict[str, str], *, reply: bool = False) -> dict[str, str]:
@@ -160,10 +159,17 @@ class SendRules:
             return properties
         return {**properties, "CLUSTER": self._state.options.cluster}
 
-    def store(self, message: NewMessage) -> StoredRecord:
-        """Store or schedule a message; BadRequest if that fails."""
+    def store(
+        self, message: NewMessage, put: Callable[[NewMessage], StoredRecord] | None = None
+    ) -> StoredRecord:
+        """Store a message by `put`, or schedule it; BadRequest if that fails."""
+        is_5 = self._state.options.is_5
         try:
-            return self._schedule.put(message)
+            text = encode_properties(message.properties, final_separator=is_5)
+            # counted as stored, with those that the broker adds
+            if len(text.encode(errors="replace")) > _PROPERTIES_LIMIT:
+                raise self.illegal()
+            return (put or self._schedule.put)(message)
         except ValueError:
             raise self.illegal() from None
 

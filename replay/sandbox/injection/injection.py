@@ -137,18 +137,19 @@ class Injection:
         """Return whether it applies to a client with one of these names."""
         return self.client == "*" or any(fnmatchcase(name, self.client) for name in clients)
 
-    def windows_ms(self, horizon_ms: int) -> list[tuple[int, int | None]]:
-        """Return begin and end of its active windows up to a horizon; end None: it never ends."""
+    def next_window(self, from_ms: int) -> tuple[int, int | None] | None:
+        """Return begin and end of its first active window that begins at this time or later.
+
+        None: there is none; end None: it never ends.
+        """
         if not self.every_ms:
-            return [(self.from_ms, self.until_ms)]
-        windows: list[tuple[int, int | None]] = []
-        begin = self.from_ms
-        last = horizon_ms if self.until_ms is None else min(horizon_ms, self.until_ms)
-        while begin < last:
-            end = begin + self.for_ms
-            windows.append((begin, end if self.until_ms is None else min(end, self.until_ms)))
-            begin += self.every_ms
-        return windows
+            return (self.from_ms, self.until_ms) if from_ms <= self.from_ms else None
+        periods = max(0, -((self.from_ms - from_ms) // self.every_ms))
+        begin = self.from_ms + periods * self.every_ms
+        end = begin + self.for_ms
+        if self.until_ms is None:
+            return begin, end
+        return (begin, min(end, self.until_ms)) if begin < self.until_ms else None
 
     def __str__(self) -> str:
         value = {

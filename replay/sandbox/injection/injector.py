@@ -26,7 +26,6 @@ from ..room import Room
 from ..server import Connection, HandlerResponse
 from .injection import Injection, InjectionKind
 
-_WINDOWS_MS: Final = 24 * 3_600_000
 _FROZEN_LIMIT: Final = 100_000
 _LATER_LIMIT: Final = 200_000
 """responses that are held back at a time; further ones go out at once"""
@@ -109,17 +108,12 @@ class Injector:
 
     def add(self, injections: Sequence[Injection]) -> None:
         """Add injections; their windows start now."""
-        loop = asyncio.get_running_loop()
         for injection in injections:
             armed = _Armed(injection, self._clock(), self._count)
             self._count += 1
             self._armed.append(armed)
             self.is_active = True
-            windows = injection.windows_ms(_WINDOWS_MS)
-            if windows:
-                armed.timers.append(
-                    loop.call_later(windows[0][0] / 1000, self._begin, armed, windows)
-                )
+            self._await_window(armed, 0)
 
     def close(self) -> None:
         """Remove all injections and drop frozen requests."""
@@ -313,9 +307,18 @@ class Injector:
 
     # -- windows --------------------------------------------------------------------------------
 
-    def _begin(self, armed: _Armed, windows: list[tuple[int, int | None]]) -> None:
-        loop = asyncio.get_running_loop()
-        begin, end = windows[0]
+    def _await_window(self, armed: _Armed, from_ms: int) -> None:
+        """Call `_begin` with the first window that begins at this time or later."""
+        window = armed.injection.next_window(from_ms)
+        if window is not None:
+            self._call_at(armed, window[0], partial(self._begin, armed, *window))
+
+    def _call_at(self, armed: _Armed, ms: int, call: Callable[[], None]) -> None:
+        # from the start of the injection: what a timer is late does not add up
+        wait = max(0.0, armed.since + ms / 1000 - self._clock())
+        armed.timers.append(asyncio.get_running_loop().call_later(wait, call))
+
+    def _begin(self, armed: _Armed, begin: int, end: int | None) -> None:
         for server in self._servers:
             if armed.injection.is_on(server.name):
                 server.tell(EventKind.WINDOW, None, f"begins: {armed.injection}")
@@ -323,10 +326,8 @@ class Injector:
                     server.drop_connections(partial(self._is_for, armed))
         armed.timers = []
         if end is not None:
-            armed.timers.append(loop.call_later((end - begin) / 1000, self._end, armed))
-        if len(windows) > 1:
-            wait = (windows[1][0] - begin) / 1000
-            armed.timers.append(loop.call_later(wait, self._begin, armed, windows[1:]))
+            self._call_at(armed, end, partial(self._end, armed))
+        self._await_window(armed, begin + 1)
 
     def _end(self, armed: _Armed) -> None:
         for server in self._servers:

@@ -100,7 +100,8 @@ class PopQueues:
             # bounded: tags that match nothing would read a whole queue within one request
             if len(taken) >= most or full or record.queue_offset - begin >= _MOST_SCANNED:
                 break
-            if subscription.wants(record.tag):
+            # after a rewind, some behind that offset may still be invisible
+            if record.queue_offset not in state.in_flight and subscription.wants(record.tag):
                 taken.append(record)
                 self._hold(key, state, record.queue_offset, until_ms)
             state.next_offset = record.queue_offset + 1

@@ -96,8 +96,8 @@ class PopRevival:
         message = NewMessage.again(stored, retries.name, 0, properties)
         try:
             again = self._state.put(message)
-        except StoreFull:
-            # No room for a copy: the group pops the message itself again.
+        except (StoreFull, ValueError):
+            # No room for a copy or its properties: the group pops the message itself again.
             state = self._queues.queue(key)
             state.next_offset = min(state.next_offset, offset)
             return

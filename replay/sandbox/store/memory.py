@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 import sys
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
@@ -127,24 +127,31 @@ class MessageStore:
     # -- writing --------------------------------------------------------------------------------
 
     def put(self, message: NewMessage, now_ms: int) -> StoredRecord:
-        """Store a message; return its record. Raises StoreFull, or ValueError if it is invalid."""
-        queue = self.queue(message.topic, message.queue_id)
-        queue_offset = queue.max_offset
-        record = StoredRecord(
-            self._encode(message, queue_offset, now_ms),
-            message.topic,
-            message.queue_id,
-            queue_offset,
-            self.end_offset,
-            now_ms,
-            message.properties.get("TAGS", ""),
-        )
-        self._make_room(record.size)
+        """Store a message; return its record. Raises as `put_all`."""
+        return self.put_all((message,), now_ms)[0]
+
+    def put_all(self, messages: Sequence[NewMessage], now_ms: int) -> list[StoredRecord]:
+        """Store messages of one queue, all or none; return their records.
+
+        Raises StoreFull, or ValueError if one is invalid.
+        """
+        topic, queue_id = messages[0].topic, messages[0].queue_id
+        queue_offset, end = self.queue(topic, queue_id).max_offset, self.end_offset
+        records = []
+        for message in messages:
+            data = self._encode(message, queue_offset, end, now_ms)
+            tags = message.properties.get("TAGS", "")
+            records.append(StoredRecord(data, topic, queue_id, queue_offset, end, now_ms, tags))
+            queue_offset += 1
+            end += len(data)
+        self._make_room(sum([record.size for record in records]))
         # only now: a message that is refused must not leave an empty queue
-        self._add(record, self._made_queue(record.topic, record.queue_id))
-        if self.journal is not None:
-            self.journal.put_message(record)
-        return record
+        queue = self._made_queue(topic, queue_id)
+        for record in records:
+            self._add(record, queue)
+            if self.journal is not None:
+                self.journal.put_message(record)
+        return records
 
     def restore(self, record: StoredRecord) -> bool:
         """Restore a record from the journal; called in order.
@@ -246,7 +253,9 @@ class MessageStore:
         if not index:
             self.index.pop(record.topic, None)
 
-    def _encode(self, message: NewMessage, queue_offset: int, now_ms: int) -> bytes:
+    def _encode(
+        self, message: NewMessage, queue_offset: int, physical_offset: int, now_ms: int
+    ) -> bytes:
         topic = _utf8(message.topic)
         properties = encode_properties(message.properties).encode("utf-8", "replace")
         born_address, born_port = _host(message.born_host)
@@ -266,7 +275,7 @@ class MessageStore:
                 message.queue_id,
                 message.flag,
                 queue_offset,
-                self.end_offset,
+                physical_offset,
                 sys_flag,
                 message.born_timestamp,
                 born_address,

@@ -146,9 +146,12 @@ def test_brokers_that_only_routes_and_registrations_name_are_known_too(tmp_path:
     fields = {"brokerName": "broker-c", "brokerAddr": "10.0.0.78:10911"}
     talk = Talk().open().say(0, query.frame).say(1, query.answer(0, body=route).frame)
     talk.say(0, Command(REGISTER_BROKER, 2, ext=fields).frame)
+    endless = {"brokerName": "broker-d", "brokerAddr": "d" * 400 + ":10911"}
+    talk.say(0, Command(REGISTER_BROKER, 3, ext=endless).frame)
     path = tmp_path / "route.pcap"
     path.write_bytes(pcap_of(talk.segments))
     source = CapturedSource([str(path)])
     list(source.batches())
     assert {"10.0.0.77:10911", "10.0.0.78:10911"} < source.responders
+    assert max(map(len, source.responders)) < 100
     assert source.responders == survey_of([str(path)]).responders

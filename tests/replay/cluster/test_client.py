@@ -55,6 +55,12 @@ def test_the_client_id_is_that_of_java() -> None:
     assert Bench(instance_name="one", unit_name="u").client.client_id == "10.9.9.9@one@u"
 
 
+def test_the_address_of_the_client_is_one() -> None:
+    assert ProducerConfig("g", client_ip="::1").client_ip == "::1"
+    with pytest.raises(ConfigError, match="client_ip: must be an IP address, not 'host'"):
+        ProducerConfig("g", client_ip="host")
+
+
 def test_routes_are_refreshed_and_a_new_broker_is_used() -> None:
     bench = Bench()
     gone = bench.brokers.pop("broker-c")
@@ -65,6 +71,22 @@ def test_routes_are_refreshed_and_a_new_broker_is_used() -> None:
     for _ in range(12):
         send(bench)
     assert gone in bench.addresses()
+
+
+def test_a_slow_refresh_of_routes_makes_no_further_ticks() -> None:
+    bench = Bench(poll_namesrv_ms=1000)
+    ticks, tick = [], bench.client.tick
+
+    def counted() -> None:
+        ticks.append(bench.network.time)
+        tick()
+
+    bench.client.tick = counted  # type: ignore[method-assign]
+    send(bench)
+    bench.network.peers[NAMESRV] = mute
+    bench.network.run(3500)  # the refresh begins after a second and is given up after another three
+    assert len(bench.network.sent(ROUTE)) == 2
+    assert len(ticks) < 20
 
 
 def test_a_broker_that_left_the_route_is_forgotten_and_its_connection_closed() -> None:

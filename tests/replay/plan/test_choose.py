@@ -122,3 +122,8 @@ def test_a_sample_by_topic_takes_whole_topics() -> None:
     choice = Selection(sample=Fraction(1, 2), sample_by=SampleBy.topic)
     sizes = {len(sampled([str(n) for n in range(9)], choice, topic=f"T{t}")) for t in range(12)}
     assert sizes == {0, 9}
+
+
+def test_half_a_character_is_a_key_like_any_other() -> None:
+    halves = [chr(code) for code in range(0xD800, 0xDC00)]
+    assert 400 < len(sampled(halves, Selection(sample=Fraction(1, 2)))) < 624

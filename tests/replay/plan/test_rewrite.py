@@ -152,6 +152,12 @@ def test_a_function_that_fails_says_where(tmp_path: Path) -> None:
         function(tmp_path, "return 'x'").apply(MESSAGE, "g")
 
 
+@pytest.mark.parametrize("name", ["topic", "group"])
+def test_the_name_of_the_file_allows_nothing(name: str) -> None:
+    with pytest.raises(RewriteError, match="give a text"):
+        rules_of(f"[[rule]]\n{name} = false".encode(), "property-rules.toml")
+
+
 @pytest.mark.parametrize("text", ["change.py", "nowhere.py:change", "{path}:other", "{bad}:change"])
 def test_a_function_that_is_not_there(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.py").write_text("change = 1\n")

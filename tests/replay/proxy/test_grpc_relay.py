@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from dissectors.http2.connection import Happening, Http2End, StreamEvent
-from dissectors.http2.frame import PREFACE, StreamPlace
+from dissectors.http2.frame import DATA, HEADERS, PREFACE, RST_STREAM, StreamPlace
 from replay.proxy.grpc_relay import GrpcRelay
 from replay.sandbox.room import Room
 from tests.streams import streams_of
@@ -106,3 +106,45 @@ def test_what_is_no_http2_passes(data: bytes) -> None:
     assert sides.server == data
     assert sides.client == b"\xff" * 100 + b"more"
     assert sides.unread
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    return len(payload).to_bytes(3) + bytes((kind, flags)) + stream.to_bytes(4) + payload
+
+
+def asking(stream: int) -> bytes:
+    """A request for a route: :path as a literal that no table keeps."""
+    path = b"/QueryRoute"
+    return frame(HEADERS, 4, stream, b"\x04" + bytes((len(path),)) + path)
+
+
+ENDINGS = {
+    "only trailers": (b"", frame(HEADERS, 5, 1, b"\x88")),
+    "reset by the server": (b"", frame(RST_STREAM, 0, 1, bytes(4))),
+    "reset after HEADERS": (b"", frame(HEADERS, 4, 1, b"\x88") + frame(RST_STREAM, 0, 1, bytes(4))),
+    "cancelled by the client": (frame(RST_STREAM, 0, 1, bytes(4)), b""),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_streams_that_end_without_a_route_are_forgotten(ending: str) -> None:
+    asked, told = ENDINGS[ending]
+    sides = Sides(Room())
+    relay = GrpcRelay(sides, lambda host, port, dialled: None, sides.room)
+    relay.from_client(PREFACE + asking(1))
+    assert len(relay._asking) == 1
+    relay.from_client(asked)
+    relay.from_server(told)
+    assert sides.client == told
+    assert not relay._asking
+
+
+def test_what_was_held_of_a_cancelled_stream_passes() -> None:
+    sides = Sides(Room())
+    relay = GrpcRelay(sides, lambda host, port, dialled: None, sides.room)
+    relay.from_client(PREFACE + asking(1))
+    told = frame(DATA, 0, 1, b"part")
+    relay.from_server(told)
+    assert sides.client == b""
+    relay.from_client(frame(RST_STREAM, 0, 1, bytes(4)))
+    assert sides.client == sides.recorded == told

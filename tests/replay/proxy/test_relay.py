@@ -149,6 +149,21 @@ def test_requests_of_servers_and_responses_of_clients_pass() -> None:
     assert sides.client == check + command(0, 0, 7, RESPONSE_FLAG, FRONTED)
 
 
+@pytest.mark.parametrize("from_client", [True, False])
+def test_a_connection_that_ends_while_bytes_pass_takes_no_memory(from_client: bool) -> None:
+    class Ending(Sides):
+        def forward(self, data: bytes) -> None:
+            self.relay.close()
+
+        def to_client(self, data: bytes, shown: bytes | None = None) -> None:
+            self.relay.close()
+
+    sides = Ending()
+    data = command(0, 310, 1) + command(0, 310, 2)[:-1]
+    (sides.relay.from_client if from_client else sides.relay.from_server)(data)
+    assert sides.room.used == 0
+
+
 def test_frames_that_are_not_whole_are_bounded() -> None:
     sides = Sides(Room(1 << 20))
     sides.relay.from_client(command(0, 105, 7))

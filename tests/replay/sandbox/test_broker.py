@@ -10,6 +10,7 @@ import pytest
 
 from dissectors.remoting.bodies.registry import decode_body
 from dissectors.remoting.messages.batch import BatchItem, encode_batch
+from dissectors.remoting.messages.properties import encode_properties
 from replay.sandbox import SandboxOptions, SandboxThread, TopicSpec, sandbox_thread
 from tests.dissectors.remoting.registrations import encode_registration
 from tests.patience import wait_for
@@ -64,6 +65,23 @@ def test_a_batch_is_stored_one_by_one(broker: Talk) -> None:
     assert [message.flag for message in stored] == [0, 1, 2]
     assert [message.unique_key for message in stored] == ["U0", "U1", "U2"]
     assert sent.fields["msgId"].split(",") == [message.offset_msg_id for message in stored]
+
+
+@pytest.mark.parametrize(("version", "is_5"), [("4.9.7", False), ("5.5.0", True)])
+def test_properties_are_counted_in_bytes_as_they_are_stored(version: str, is_5: bool) -> None:
+    options = SandboxOptions(topics=[TopicSpec(TOPIC)], server_version=version)
+    with sandbox_thread(options) as box, Talk(box.addresses["broker-a"]) as broker:
+
+        def send(value: str, **half: str) -> int:
+            fields = send_fields(TOPIC, UNIQ_KEY="U", own=value, **half)
+            return broker.ask(310, fields, b"x").code
+
+        assert send("x") == 0
+        stored = encode_properties(read(broker, TOPIC)[0].properties, final_separator=is_5)
+        room = 32_767 - len(stored) + 1
+        assert [send("x" * size) for size in (room, room + 1)] == [0, 13]
+        assert [send("ä" * (size // 2) + "x" * (size % 2)) for size in (room, room + 1)] == [0, 13]
+        assert send("ä" * room, TRAN_MSG="true", PGROUP="producers") == 13
 
 
 def test_a_oneway_send_is_stored_and_not_answered(broker: Talk) -> None:
@@ -391,6 +409,7 @@ def test_a_broker_of_another_process_registers(box: SandboxThread, compressed: b
             body = encode_registration(value, compressed=compressed)
             assert theirs.ask(103, fields, body).code == 0
             assert theirs.ask(103, {**fields, "brokerName": "broker-a"}, body).code == 1
+            assert theirs.ask(103, fields, b"unreadable").code == 1  # and changes nothing
             route = json.loads(asks.ask(105, {"topic": "Theirs"}).body)
             assert route["brokerDatas"][0]["brokerAddrs"] == {"0": "10.0.0.9:10911"}
             assert b'"theirs"' in asks.ask(106).body

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import random
 import socket
@@ -384,3 +385,20 @@ def test_no_setting_makes_a_broker_fail(value: str) -> None:
         if value != "-0":  # which is 0: nothing may be done
             lives(box)
     assert watched.slips() == []
+
+
+def test_a_start_may_take_as_long_as_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Sandbox._start
+
+    async def slow(self: Sandbox) -> None:
+        await asyncio.sleep(0.2)
+        await start(self)
+
+    monkeypatch.setattr(Sandbox, "_start", slow)
+    box = SandboxThread()
+    with monkeypatch.context() as short:
+        short.setattr("replay.sandbox.sandbox._READY_SECONDS", 0.05)
+        box.start()
+    with Talk(box.namesrv) as namesrv:
+        assert namesrv.ask(106).code == 0
+    box.close()

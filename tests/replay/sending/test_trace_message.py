@@ -9,25 +9,33 @@ import pytest
 from dissectors.decode.pipeline import Decode
 from dissectors.remoting.bodies.trace import decode_trace, encode_trace
 from dissectors.remoting.messages.properties import decode_properties
+from replay.config import ProducerConfig
+from replay.errors import ConfigError, InvalidMessageError
 from replay.message import (
     Attempt,
     Message,
     MessageQueue,
+    SendMode,
     SendResult,
     SendStatus,
     TransactionState,
     message_of_properties,
 )
+from replay.namespace import wrap_namespace
 from replay.sending.send_response import Stored, stored_of
 from replay.sending.trace_message import (
+    BATCH,
     MAX_WAITING,
     TraceBuffer,
+    TraceDispatcher,
     messages_of,
     record_of_end,
     record_of_send,
     trace_group,
 )
+from replay.sending.transaction import Transactions
 from tests.replay.java_sends import SAMPLES, VECTORS
+from tests.replay.script import Bench
 
 QUEUE = MessageQueue("T", "broker-a", 1)
 
@@ -163,3 +171,33 @@ def test_a_body_has_a_limit() -> None:
     assert all(len(message.body) <= 128_000 for message in messages)
     told = [record for message in messages for record in decode_trace(message.body).records]
     assert [record["msgId"] for record in told] == [f"ID{number}" for number in range(20)]
+
+
+def traced(**settings: object) -> tuple[Bench, TraceDispatcher]:
+    """A producer's core with traces."""
+    bench = Bench(trace=True, **settings)
+    return bench, TraceDispatcher(bench.sender, Transactions(bench.sender))
+
+
+@pytest.mark.parametrize(("group", "namespace"), [("g" * 90, "tenant"), ("g", "n" * 118)])
+def test_the_group_of_traces_is_valid_with_the_namespace(group: str, namespace: str) -> None:
+    _, tracing = traced(group=group, namespace=namespace)
+    assert len(wrap_namespace(namespace, tracing._sender.config.group)) == 120
+
+
+def test_a_trace_topic_is_checked_with_its_namespace() -> None:
+    for settings, setting in (
+        ({"trace_topic": "my traces"}, "trace_topic"),
+        ({"trace_topic": "t" * 120, "namespace": "tenant-1"}, "namespace"),
+    ):
+        with pytest.raises(ConfigError, match=f"^{setting}: "):
+            ProducerConfig(group="g", **settings)  # type: ignore[arg-type]
+
+
+def test_a_trace_that_cannot_be_sent_fails_no_send() -> None:
+    bench, tracing = traced(max_message_size=10)  # fewer bytes than a record has
+    for _ in range(BATCH + 1):
+        assert bench.run(bench.sender.send(Message("T", b"b"), SendMode.SYNC)).error is None
+    assert tracing.failed == 1
+    (last,) = tracing.farewell()
+    assert isinstance(bench.run(last).error, InvalidMessageError)

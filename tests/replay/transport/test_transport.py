@@ -56,6 +56,17 @@ def test_all_modes(driver: Driver, responder: Responder) -> None:
     assert len(local) == 1
 
 
+def test_a_name_may_have_any_number_of_addresses_that_fail_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # nobody connects to a broadcast address: the system refuses it without a packet
+    entry = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("255.255.255.255", 9))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [entry] * 2000)
+    config = ProducerConfig("g", "many.example:9876", client_ip="127.0.0.1")
+    (error,) = blocking(config, [SYNC])
+    assert isinstance(error, NameServerError), error
+
+
 FAILURES: list[tuple[str, Serve, type[ClientError]]] = [
     ("garbage", saying(b"\x00\x00\x00\x20" + b"garbage!" * 8), ProtocolError),
     ("gigabytes", saying(b"\x7f\xff\xff\xff\x00\x00\x00\x40"), ProtocolError),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from replay.sandbox import (
     EventKind,
@@ -18,6 +21,10 @@ from replay.sandbox import (
     injection_of_text,
     sandbox_thread,
 )
+from replay.sandbox.injection.injection import Injection, InjectionKind
+from replay.sandbox.injection.injector import Injector
+from replay.sandbox.request import ReceivedRequest
+from replay.sandbox.server import Connection, HandlerResponse
 from tests.patience import PATIENCE, Stopwatch, wait_for
 
 from ..talk import Talk, heartbeat, send_fields, within
@@ -315,3 +322,86 @@ def test_injections_are_told_of() -> None:
     ]
     answered = next(event for event in events if event.kind is EventKind.ANSWERED)
     assert (answered.code, answered.response, answered.topic) == (310, 2, TOPIC)
+
+
+class Watched:
+    """A server that notes when windows begin and end."""
+
+    name = "broker-a"
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.seen: list[tuple[int, str]] = []
+        self._clock = clock
+
+    def tell(self, kind: EventKind, connection: Connection | None = None, detail: str = "") -> None:
+        self.seen.append((round(self._clock() * 1000), detail.partition(":")[0]))
+
+    def execute(self, request: ReceivedRequest) -> None: ...
+    def note_error(self, request: ReceivedRequest, response: HandlerResponse) -> None: ...
+    def drop_connections(self, chosen: Callable[[Connection], bool]) -> None: ...
+
+
+def windows(text: str, hours: float) -> list[tuple[int, str]]:
+    """When the windows of an injection begin and end, in ms, on a clock that does not wait."""
+    now = 0.0
+    loop = asyncio.SelectorEventLoop()
+    select = loop._selector.select  # type: ignore[attr-defined]
+
+    def skip(timeout: float | None) -> object:
+        nonlocal now
+        now += timeout or 0
+        return select(0)
+
+    async def run() -> list[tuple[int, str]]:
+        injector, server = Injector(0, lambda: now), Watched(lambda: now)
+        injector.watch(server)
+        injector.add([injection_of_text(text)])
+        await asyncio.sleep(hours * 3600 - 1)
+        injector.close()
+        return server.seen
+
+    loop.time = lambda: now  # type: ignore[method-assign]
+    loop._selector.select = skip  # type: ignore[attr-defined]
+    try:
+        return loop.run_until_complete(run())
+    finally:
+        loop.close()
+
+
+def test_windows_begin_and_end_however_old_the_sandbox_is() -> None:
+    hour = 3_600_000
+    found = windows("freeze every=1h for=20m", 30)
+    begins, ends = [at for at, what in found if what == "begins"], found[1::2]
+    assert begins == [number * hour for number in range(30)]
+    assert ends == [(at + hour // 3, "ends") for at in begins]
+    assert windows("busy from=48h every=1h for=20m until=2950m", 60) == [
+        (48 * hour, "begins"),
+        (48 * hour + hour // 3, "ends"),
+        (49 * hour, "begins"),
+        (49 * hour + hour // 6, "ends"),
+    ]
+
+
+@given(
+    start=st.integers(0, 5000),
+    every=st.integers(100, 1000),
+    lasts=st.integers(1, 1000),
+    until=st.none() | st.integers(1, 9000),
+    at=st.integers(0, 10**12),
+)
+def test_the_next_window_is_where_it_lasts(
+    start: int, every: int, lasts: int, until: int | None, at: int
+) -> None:
+    lasts = min(lasts, every)
+    one = Injection(InjectionKind.BUSY, from_ms=start, until_ms=until, every_ms=every, for_ms=lasts)
+    window = one.next_window(at)
+    if window is None:
+        assert until is not None
+        assert until - every <= at or until <= start
+        return
+    begin, end = window
+    assert end is not None
+    assert at <= begin < max(at, start) + every
+    assert one.lasts_at(begin)
+    assert one.lasts_at(end - 1)
+    assert lasts == every or not one.lasts_at(end)

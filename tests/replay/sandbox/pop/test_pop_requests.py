@@ -12,6 +12,8 @@ import pytest
 from dissectors.remoting.messages.message import StoredMessage
 from dissectors.remoting.messages.records import decode_messages
 from replay.sandbox import SandboxOptions, SandboxThread, TopicSpec, sandbox_thread
+from replay.sandbox.store.memory import NewMessage, StoreFull
+from replay.sandbox.store.shelf import StoredRecord
 from tests.patience import wait_for
 
 from ..talk import Reply, Talk, heartbeat, send_fields, within
@@ -116,6 +118,29 @@ def test_what_is_not_acknowledged_comes_again_in_the_retry_topic(broker: Talk) -
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("error", [StoreFull(), ValueError("the properties are too long")])
+def test_what_finds_no_place_in_the_retry_topic_is_popped_again_alone(
+    box: SandboxThread, broker: Talk, error: Exception
+) -> None:
+    send(broker, b"late", b"held")
+    pop(broker, maxMsgNums=1, invisibleTime=100)
+    pop(broker, maxMsgNums=1)
+
+    def refuse(message: NewMessage) -> StoredRecord:
+        raise error
+
+    box.call(lambda one: setattr(one.brokers["broker-a"].state, "put", refuse))
+    bodies: list[bytes] = []
+
+    def popped() -> bool:
+        bodies.extend(message.body for message in pop(broker)[1])
+        return bool(bodies)
+
+    wait_for("the message is popped again", popped)
+    assert bodies == [b"late"]  # the other one is still invisible
+    assert box.call(lambda one: one.brokers["broker-a"].pop.queues.in_flight) == 2
+
+
 def test_another_invisible_time(broker: Talk) -> None:
     send(broker, b"slow")
     reply, (message,) = pop(broker, invisibleTime=1500)

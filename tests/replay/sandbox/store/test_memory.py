@@ -145,3 +145,19 @@ def test_a_tag_and_queues_count() -> None:
     assert room.used <= 4000
     store.drop_topic("T")
     assert room.used == 0
+
+
+@pytest.mark.parametrize("bad", [{"k": "v" * 70_000}, None])
+def test_a_batch_is_stored_as_a_whole_or_not_at_all(bad: dict[str, str] | None) -> None:
+    good = [NewMessage("T", 1, b"body %d" % number, {"n": str(number)}) for number in range(3)]
+    one_by_one, together = (MessageStore("10.0.0.1:10911", 2000) for _ in range(2))
+    expected = [one_by_one.put(message, 5) for message in good]
+    assert [one.data for one in together.put_all(good, 5)] == [one.data for one in expected]
+    assert together.queue("T", 1).max_offset == 3
+    # one that is invalid, or more than the store takes
+    more = [*good, NewMessage("T", 1, b"", bad)] if bad else good * 9
+    before = together.end_offset, together.held_bytes
+    with pytest.raises((ValueError, StoreFull)):
+        together.put_all(more, 5)
+    assert (together.end_offset, together.held_bytes) == before
+    assert together.queue("T", 1).max_offset == 3
