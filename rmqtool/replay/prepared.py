@@ -107,7 +107,12 @@ def _refuse_contradictions(request: ReplayRequest) -> None:
     refuse_existing(request.keep, request.force)
     if request.codes is not None and request.mode != RAW:
         raise usage_error("--codes", "is for --mode raw; the other modes replay messages")
-    for name, given in (("--sample", request.sample), ("--rewrite", request.rewrite)):
+    of_messages = {
+        "--sample": request.sample,
+        "--rewrite": request.rewrite,
+        "--group": request.group,
+    }
+    for name, given in of_messages.items():
         if given and request.mode == RAW:
             raise usage_error(name, "is for messages; --mode raw replays complete requests")
     if request.jobs > 1 and request.is_live:

@@ -96,6 +96,7 @@ def test_an_address_that_comes_last_in_the_capture_is_refused_before_anything_is
         (["--mode", "raw", "--codes", "SEND"], "is not a request code"),
         (["--mode", "raw", "--sample", "50%"], "--mode raw replays complete requests"),
         (["--mode", "raw", "--rewrite", "nowhere.toml"], "--mode raw replays complete requests"),
+        (["--mode", "raw", "--group", "g"], "--mode raw replays complete requests"),
         (["--rewrite", "nowhere.toml"], "No such file"),
         (["--rewrite", "nowhere.py:f"], "no Python file"),
         (["--format", "xml"], "'xml' is not one of 'table', 'json'"),
