@@ -86,6 +86,13 @@ def _logs_of_days(folder: Path) -> list[Path]:
     return logs
 
 
+def test_a_local_file_has_two_names(log: Path) -> None:
+    (entry,) = inputs_of([str(log), f"file://{log}", f"file://{log}/"])
+    assert entry.name == str(log)
+    (captures,) = inputs_of([f"file://{DAYS[0]}", str(DAYS[0])])
+    assert captures.exchanges == (str(DAYS[0]),)
+
+
 def test_parts_outside_of_the_window_are_not_opened(
     own_log: Path, of_the_second_day: Tables
 ) -> None:
