@@ -202,7 +202,8 @@ def _log(name: str, path: Path, window: TimeWindow) -> Input:
     files = tuple(_file_in(path, part.file) for part in parts)
     form = manifest.parts[0].file.rpartition(".")[2] if manifest.parts else PARQUET
     if form not in FORMS:
-        raise InputError(f"{files[0]} is neither Parquet nor JSON lines", "decode again")
+        first = path / manifest.parts[0].file
+        raise InputError(f"{first} is neither Parquet nor JSON lines", "decode again")
 
     def beside(table_name: str, divided: Sequence[PartEntry]) -> tuple[str, ...] | None:
         if manifest.partition is not None:

@@ -109,6 +109,13 @@ def test_parts_outside_of_the_window_are_not_opened(
         inputs_of([str(log)])
 
 
+def test_parts_of_another_form_are_refused_outside_of_the_window(own_log: Path) -> None:
+    manifest = own_log / "manifest.json"
+    manifest.write_text(manifest.read_text().replace(".parquet", ".csv"))
+    with pytest.raises(InputError, match=r"\.csv is neither Parquet nor JSON lines"):
+        inputs_of([str(own_log)], TimeWindow(1 << 62))
+
+
 @pytest.mark.slow
 def test_spark_reads_folders_of_dates_as_the_local_engine(spark: SparkSession, days: Path) -> None:
     from analytics.inputs.source import read_here, read_inputs
