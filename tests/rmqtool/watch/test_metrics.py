@@ -68,6 +68,12 @@ def test_requests_outcomes_latencies_and_retries_are_counted() -> None:
     assert errors == "SYSTEM_BUSY"
 
 
+def test_what_a_proxy_forwards_is_no_retry() -> None:
+    metrics = of_sample("grpc-send-5x.pcap")
+    assert sum(figures(metrics, of.SENT).values()) == 24  # 12 calls, each forwarded
+    assert figures(metrics, of.RETRIES) == {}
+
+
 def test_lag_is_what_the_latest_pulls_say() -> None:
     lags = figures(of_sample("consumer-lag-5x.pcap"), of.LAG)
     assert lags
