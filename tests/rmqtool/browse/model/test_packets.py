@@ -11,7 +11,8 @@ from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.rows.record import ExchangeRecord
 from rmqtool.api.tables.named import EXCHANGES
 from rmqtool.browse.model.export import write_rows
-from rmqtool.browse.model.packets import packets_in, write_packets
+from rmqtool.browse.model.frames import KeptFrame
+from rmqtool.browse.model.packets import _Direction, packets_in, write_packets
 from rmqtool.browse.model.reading import BackgroundReading, decoding
 from rmqtool.browse.model.session import BrowseSession
 from tests.rmqtool.browse.browsing import sample
@@ -48,6 +49,20 @@ def test_what_is_written_has_the_chosen_exchanges_and_no_others(name: str, tmp_p
     assert sorted(map(str, map(told, decoded))) == sorted(map(str, map(told, rows)))
     assert written == sum(1 for _ in packets_in([str(path)]))
     session.close()
+
+
+def test_a_frame_may_cross_the_wrap_of_sequence_numbers() -> None:
+    wrap = 1 << 32
+    direction = _Direction()
+    direction.base = 1000
+    # 108 bytes, of which 60 are before the wrap
+    direction.frames.append(KeptFrame(b"", 0, b"", b"", 100, 0, 3 * wrap - 60, 5, 0, []))
+    found = []
+    for packet, (offset, length) in enumerate(
+        [(-1000, 100), (-100, 40), (-100, 41), (-10, 20), (40, 8), (48, 50)]
+    ):
+        found += direction.receive(packet, (1000 + offset) % wrap, length)
+    assert found == [5, 2, 3, 4]
 
 
 def test_a_file_named_json_is_one_array(tmp_path: Path) -> None:
