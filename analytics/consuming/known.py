@@ -62,10 +62,13 @@ class Known:
     def merge(self, other: Known) -> None:
         """Merge the facts of other rows."""
         self.context.merge(other.context)
-        for mine, theirs in ((self.groups, other.groups), (self.filters, other.filters)):
-            for name, values in theirs.items():
-                if name in mine or len(mine) < MAX_KNOWN:
-                    mine.setdefault(name, set()).update(values)
+        for client, groups in other.groups.items():
+            if client in self.groups or len(self.groups) < MAX_KNOWN:
+                self.groups.setdefault(client, set()).update(groups)
+        for key, forms in other.filters.items():
+            if key in self.filters or len(self.filters) < MAX_KNOWN:
+                held = self.filters.setdefault(key, set())
+                held.update(sorted(forms - held)[: MAX_FORMS - len(held)])
 
     def is_wanted(self, group: str, topic: str, tags: str | None) -> bool | None:
         """Return whether a group subscribes to a message, or None if unknown."""

@@ -115,7 +115,8 @@ class QueueOwnership:
             holder.waits, holder.claimed = event.answered is None, False
             holder.pulls += 1
             holder.messages += event.messages or 0
-            holder.next_offset = event.following or holder.next_offset
+            if event.following is not None:
+                holder.next_offset = event.following
         self._check_offset(queue, event)
 
     def claim(self, event: GroupEvent) -> None:

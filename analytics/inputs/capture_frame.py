@@ -23,7 +23,7 @@ from dissectors.times import Moment
 from ..schema import SOURCE
 from ..spark.engine import SparkEngine
 from ..spark.frames import spark_input
-from ..spark.places import place_of, uri_of
+from ..spark.places import number_of, numbers_of, uri_of
 from ..spark.session import safe_workers
 from ..spark.workers import serve_modules
 from .capture_source import CaptureTask, CaptureTaskReader
@@ -139,14 +139,14 @@ class RemoteCaptureRows(CaptureRows):
     def _decoding(self, table: str, shard: int, count: int) -> Callable[[_Batches], _Batches]:
         reader, captures = self._reader(table), self.captures
         # rows come in any order, but captures form one ordered list
-        places = {place_of(capture): number for number, capture in enumerate(captures)}
+        numbers = numbers_of(captures)
 
         def decode(batches: _Batches) -> _Batches:
             with tempfile.TemporaryDirectory(prefix="rmqtool-capture-") as folder:
                 files = [os.path.join(folder, str(number)) for number in range(len(captures))]
                 for batch in batches:
                     for path, content in zip(*batch.columns, strict=True):
-                        with open(files[places[place_of(path.as_py())]], "wb") as file:
+                        with open(files[number_of(numbers, path.as_py())], "wb") as file:
                             file.write(content.as_buffer())
                 try:
                     yield from reader.read(CaptureTask(files, [*captures], shard, count))

@@ -94,7 +94,7 @@ def inputs_of(names: Sequence[str], window: TimeWindow = _ALWAYS) -> list[Input]
     inputs: list[Input] = []
     captures: list[str] = []
     seen: set[str] = set()
-    for name in names:
+    for name in (given.removeprefix("file://") for given in names):
         place = name if is_elsewhere(name) else os.path.realpath(name)
         if place in seen:
             continue  # two names of one input: its rows would count twice
@@ -139,8 +139,6 @@ def about_repeated(inputs: Sequence[Input]) -> list[str]:
 
 def _input_of(name: str, window: TimeWindow) -> Input | None:
     """Return the input with that name, or None for captures."""
-    if name.startswith("file://"):
-        name = name.removeprefix("file://")
     if name.startswith(TABLE):
         return Input(name, InputKind.table, (name.removeprefix(TABLE),))
     if "://" in name:
@@ -204,7 +202,8 @@ def _log(name: str, path: Path, window: TimeWindow) -> Input:
     files = tuple(_file_in(path, part.file) for part in parts)
     form = manifest.parts[0].file.rpartition(".")[2] if manifest.parts else PARQUET
     if form not in FORMS:
-        raise InputError(f"{files[0]} is neither Parquet nor JSON lines", "decode again")
+        first = path / manifest.parts[0].file
+        raise InputError(f"{first} is neither Parquet nor JSON lines", "decode again")
 
     def beside(table_name: str, divided: Sequence[PartEntry]) -> tuple[str, ...] | None:
         if manifest.partition is not None:

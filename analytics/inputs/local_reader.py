@@ -36,8 +36,8 @@ class LocalReader:
         self, files: Sequence[str], columns: Sequence[Described], source: str
     ) -> LineRows:
         """Return the rows of JSON lines."""
-        rows, broken = json_lines_here(files, columns, source)
-        return LineRows(self.engine.hold(rows), len(broken), broken[0] if broken else "")
+        rows, broken, first = json_lines_here(files, columns, source)
+        return LineRows(self.engine.hold(rows), broken, first)
 
     def table(self, name: str, columns: Sequence[Described], source: str) -> Relation:
         """Raise an error: only Spark reads tables of catalogs."""

@@ -126,7 +126,8 @@ def _parquet_rows(file: str, columns: Sequence[Column], row: type[Row]) -> Itera
         with pyarrow.parquet.ParquetFile(file) as opened:
             there = opened.schema_arrow.names
             names = {stored_name(column.name, there) for column in columns}
-            shared = _shared_texts(file, opened.metadata, names)
+            refuse_expanding(file, opened.metadata, names)
+            shared = _shared_texts(opened.metadata, names)
         with pyarrow.parquet.ParquetFile(file, read_dictionary=shared) as opened:
             wanted = [name for name in there if name in names]
             for group in range(opened.num_row_groups):  # each has its own shared texts
@@ -137,33 +138,43 @@ def _parquet_rows(file: str, columns: Sequence[Column], row: type[Row]) -> Itera
         raise InputError(f"{file} cannot be read: {reason}", "decode the captures again") from None
 
 
-def _shared_texts(
+def refuse_expanding(
     file: str, metadata: pyarrow.parquet.FileMetaData, names: Collection[str]
-) -> list[str]:
-    """Return the dictionary-encoded text columns, which stay encoded in memory.
+) -> None:
+    """Raise InputError if a column of these exceeds the size allowed for such a file.
 
-    Raise InputError if a column exceeds the size allowed for such a file.
+    Before reading: a small file could expand to any size.
     """
     most = FREE_BYTES + MOST_TIMES * Path(file).stat().st_size
+    for column in _chunks_of(metadata, names):
+        if column.total_uncompressed_size > most:
+            size = f"{column.total_uncompressed_size:,} bytes"
+            raise InputError(
+                f"{file}: column {column.path_in_schema} expands to {size}",
+                f"the limit for a file of this size is {most:,} bytes",
+            )
+
+
+def _shared_texts(metadata: pyarrow.parquet.FileMetaData, names: Collection[str]) -> list[str]:
+    """Return the dictionary-encoded text columns, which stay encoded in memory."""
     shared: dict[str, bool] = {}
+    for column in _chunks_of(metadata, names):
+        name, is_text = column.path_in_schema, column.physical_type == "BYTE_ARRAY"
+        # only if all its row groups are encoded like that, since the reader is told once
+        once = is_text and any("DICTIONARY" in item for item in column.encodings)
+        shared[name] = once and shared.get(name, True)
+    return [name for name, is_shared in shared.items() if is_shared]
+
+
+def _chunks_of(
+    metadata: pyarrow.parquet.FileMetaData, names: Collection[str]
+) -> Iterator[pyarrow.parquet.ColumnChunkMetaData]:
+    """Yield what each row group says about these columns."""
     for group in range(metadata.num_row_groups):
         row_group = metadata.row_group(group)
-        for index in range(row_group.num_columns):
-            column = row_group.column(index)
-            name = column.path_in_schema
-            if name.partition(".")[0] not in names:
-                continue
-            # checked before reading: a small file could expand to any size
-            if column.total_uncompressed_size > most:
-                raise InputError(
-                    f"{file}: column {name} expands to {column.total_uncompressed_size:,} bytes",
-                    f"the limit for a file of this size is {most:,} bytes",
-                )
-            is_text = column.physical_type == "BYTE_ARRAY"
-            # only if all its row groups are encoded like that, since the reader is told once
-            once = is_text and any("DICTIONARY" in item for item in column.encodings)
-            shared[name] = once and shared.get(name, True)
-    return [name for name, is_shared in shared.items() if is_shared]
+        for column in map(row_group.column, range(row_group.num_columns)):
+            if column.path_in_schema.partition(".")[0] in names:
+                yield column
 
 
 def _records_in(batch: pyarrow.RecordBatch, columns: Sequence[Column], row: type[Row]) -> list[Row]:

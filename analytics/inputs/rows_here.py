@@ -26,7 +26,7 @@ from ..schema import (
     arrow_schema_of,
     derived_column,
 )
-from .rows import BATCH, lines_of
+from .rows import BATCH, lines_of, refuse_expanding
 
 if TYPE_CHECKING:
     import pyarrow
@@ -44,11 +44,12 @@ def parquet_here(files: Sequence[str], columns: Sequence[Described], source: str
             with pyarrow.parquet.ParquetFile(file) as opened:
                 there = set(opened.schema_arrow.names)
                 stored = {name: stored_name(name, there) for name in wanted.names}
+                refuse_expanding(file, opened.metadata, set(stored.values()))
                 table = opened.read(columns=[name for name in stored.values() if name in there])
         except (pyarrow.ArrowException, OSError) as error:
             raise damaged_parquet(file) from error
         arrays = [
-            table.column(stored[field.name]).cast(field.type)
+            _cast(table.column(stored[field.name]), field.type)
             if stored[field.name] in there
             else _absent(field, table)
             for field in wanted
@@ -67,6 +68,18 @@ def read_schema(file: str) -> pyarrow.Schema:
         raise damaged_parquet(file) from error
 
 
+def _cast(values: pyarrow.ChunkedArray[Any], to: Any) -> Any:
+    """Return a column in the wanted type; one of another type is absent."""
+    import pyarrow
+
+    # Other programs write nanoseconds, of which the last three digits are dropped.
+    is_safe = not pyarrow.types.is_timestamp(values.type)
+    try:
+        return values.cast(to, safe=is_safe)
+    except pyarrow.ArrowException:
+        return pyarrow.nulls(len(values), to)
+
+
 def _absent(field: pyarrow.Field[Any], table: pyarrow.Table) -> pyarrow.Array[Any]:
     """Return a column missing in an older log: derived from its rows if possible, else null."""
     import pyarrow
@@ -80,18 +93,19 @@ def _absent(field: pyarrow.Field[Any], table: pyarrow.Table) -> pyarrow.Array[An
 
 def json_lines_here(
     files: Sequence[str], columns: Sequence[Described], source: str
-) -> tuple[pyarrow.Table, list[str]]:
-    """Return the rows of JSON lines with some columns and `SOURCE`, and the invalid lines."""
+) -> tuple[pyarrow.Table, int, str]:
+    """Return (rows with some columns and `SOURCE`, number of invalid lines, the first of them)."""
     import pyarrow
 
     tables = [arrow_schema_of(columns).empty_table()]
-    broken: list[str] = []
+    broken, first = 0, ""
     for file in files:
         for lines in batched(lines_of(file)):
             rows, others = rows_of_lines(lines, columns)
             tables.append(rows)
-            broken += others
-    return _with_source(pyarrow.concat_tables(tables), source), broken
+            first = first or next(iter(others), "")
+            broken += len(others)
+    return _with_source(pyarrow.concat_tables(tables), source), broken, first
 
 
 def batched(lines: Iterable[bytes]) -> Iterator[list[bytes]]:

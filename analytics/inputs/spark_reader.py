@@ -108,8 +108,8 @@ class SparkReader:
     ) -> LineRows:
         """Return the rows of JSON lines."""
         if self._reads_here:
-            rows, broken = json_lines_here(files, columns, source)
-            return LineRows(self.engine.hold(rows), len(broken), broken[0] if broken else "")
+            rows, broken, first = json_lines_here(files, columns, source)
+            return LineRows(self.engine.hold(rows), broken, first)
         lines = self._spark.read.option("lineSep", "\n").text([uri_of(file) for file in files])
         schema = schema_of(columns).add(_BROKEN, "string")
         rows = lines.selectExpr("cast(value as binary) as line").mapInArrow(_parse(columns), schema)

@@ -29,6 +29,8 @@ SERIES: Final = tuple(f"s{number}" for number in range(8))
 """classes of the series colors of the page"""
 MOST_FLOWS = 40
 """maximum flows in a chart, the largest; the table has all"""
+MOST_CARDS: Final = 100
+"""maximum problem cards; the table has all"""
 _MOST_TOPICS: Final = 12
 """maximum topics in a chart, those with the largest flows; the table has all"""
 MOST_STRETCHES = 60
@@ -309,7 +311,7 @@ class ShadedIncident(NamedTuple):
     """An incident to shade in the overview."""
 
     number: object
-    """number of its card"""
+    """number of its card; None: it has no card"""
     severity: str
     """error, warning, or info"""
     title: str
@@ -409,6 +411,8 @@ def _shaded(incident: ShadedIncident, y: float, times: TimeAxis, bottom: float) 
     at, anchor = (x + 4, "start") if right else (x + width - 4, "end")
     label = _text(at, y + 14, shown, "name", anchor)
     bar = _rect(f"shade {incident.severity}", x, y, width, bottom - y, incident.title)
+    if incident.number is None:
+        return tag("g", bar + label)
     return tag("a", bar + label, href=f"#incident-{incident.number}")
 
 
@@ -484,7 +488,10 @@ def flows_of(rows: Iterable[Row], parts: Mapping[str, str]) -> list[list[FlowBan
 
 
 def topology_of(rows: Iterable[Row], parts: Mapping[str, str]) -> list[list[FlowBand]]:
-    """Return the stages into and out of the topics with the largest flows."""
+    """Return the stages into and out of the topics with the largest flows.
+
+    Each has its largest flows, at most `MOST_FLOWS`.
+    """
     flows = [
         (str(row[parts["topic"]]), row[parts["role"]] == "consumes", str(row[parts["party"]]), row)
         for row in rows
@@ -493,10 +500,14 @@ def topology_of(rows: Iterable[Row], parts: Mapping[str, str]) -> list[list[Flow
     shown = sorted(weights, key=lambda topic: -weights[topic])[:_MOST_TOPICS]
     stages: list[list[FlowBand]] = [[], []]
     for topic, consumes, party, row in flows:
-        if topic in shown and len(stages[consumes]) < MOST_FLOWS:
+        if topic in shown:
             ends = (topic, party) if consumes else (party, topic)
             value = number_of(row[parts["value"]]) or 0.0
             stages[consumes].append(FlowBand(*ends, value, None))
+    for stage in stages:
+        if len(stage) > MOST_FLOWS:
+            stage.sort(key=lambda flow: -flow.value)
+            del stage[MOST_FLOWS:]
     return stages if any(stages) else []
 
 

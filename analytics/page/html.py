@@ -22,6 +22,7 @@ from ..diagnosis.problem import occurrences_text
 from ..report import Chart, ReportTable, Row, TableColumn
 from ..result import ReportResult, TableResult
 from .charts import (
+    MOST_CARDS,
     Point,
     Show,
     escaped,
@@ -40,8 +41,6 @@ from .summary import summary_of
 
 MOST_ROWS = 500
 """maximum rows of a table on the page; files have all"""
-MOST_CARDS: Final = 100
-"""maximum problem cards; the table has all"""
 MOST_SERIES = 8
 """maximum brokers with a line of their own, those with most rows"""
 _FOLDED: Final = 8

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from ..report import Row, TableColumn, sum_of
 from ..result import ReportResult
-from .charts import ShadedIncident, Show, escaped, micros_of, overview_chart, tag
+from .charts import MOST_CARDS, ShadedIncident, Show, escaped, micros_of, overview_chart, tag
 
 PROBLEMS: Final = "diagnosis_problems"
 OVER_TIME: Final = "latency_over_time"
@@ -62,18 +62,18 @@ def summary_of(results: Sequence[ReportResult], show: Callable[[TableColumn], Sh
 
 def incidents_in(problems: Sequence[Row]) -> list[ShadedIncident]:
     """Return the incidents, the most severe first, each as its first problem (the cause)."""
-    causes: dict[object, Row] = {}
-    for row in problems:
-        causes.setdefault(row["incident"], row)
+    causes: dict[object, tuple[int, Row]] = {}
+    for place, row in enumerate(problems):
+        causes.setdefault(row["incident"], (place, row))
     incidents = [
         ShadedIncident(
-            row["incident"],
+            row["incident"] if place < MOST_CARDS else None,
             _severity(row),
             str(row["title"]),
             micros_of(row["first_time"]) or 0,
             micros_of(row["last_time"]) or 0,
         )
-        for row in causes.values()
+        for place, row in causes.values()
     ]
     # the chart shades only the first ones
     return sorted(incidents, key=lambda item: (_SEVERITIES.index(item.severity), item.first))

@@ -59,6 +59,8 @@ class _Block(msgspec.Struct, array_like=True, gc=False):
     """rule ids"""
     of_flow: bool
     """the key depends only on the flow of an exchange"""
+    count: int
+    """rows"""
     columns: list[tuple[Any, ...]]
     """values by field of `ExchangeRecord`; a single value applies to all rows"""
 
@@ -129,7 +131,7 @@ def _blocks(
         column[:1] if column.count(column[0]) == len(column) else column
         for column in zip(*map(msgspec.structs.astuple, rows), strict=True)
     ]
-    block = json_text_of(_Block(names, of_flow, columns))
+    block = json_text_of(_Block(names, of_flow, len(rows), columns))
     if len(block) > _BLOCK_BYTES and len(rows) > 1:
         half = len(rows) // 2
         yield from _blocks(key, names, of_flow, rows[:half])
@@ -262,7 +264,7 @@ class _States:
             state.add_message(_MESSAGES.decode(row.row))
 
     def _take(self, block: _Block) -> None:
-        count = max(map(len, block.columns))
+        count = block.count
         columns = (
             repeat(values[0], count) if len(values) < count else values for values in block.columns
         )

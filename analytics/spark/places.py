@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _PLACE = re.compile(r"(?P<scheme>[A-Za-z][\w+.-]*):(?P<authority>//[^/]*)?(?P<path>/.*)?")
 """A Hadoop file name: `s3a://bucket/x`, `hdfs://host:9000/x`, `file:/x`."""
@@ -15,9 +16,26 @@ def uri_of(file: str) -> str:
     return file
 
 
-def place_of(file: str) -> str:
-    """Return the path of a file, without the prefix that Hadoop may omit or add."""
-    return parts_of(file)[1]
+Numbers = dict[str, dict[str, int]]
+"""path -> file system -> number of a file"""
+
+
+def numbers_of(files: Iterable[str]) -> Numbers:
+    """Return the numbers of files from 0, in order."""
+    numbers: Numbers = {}
+    for number, file in enumerate(files):
+        system, path = parts_of(file)
+        numbers.setdefault(path, {})[system] = number
+    return numbers
+
+
+def number_of(numbers: Numbers, file: str) -> int:
+    """Return the number of a file as Hadoop names it."""
+    system, path = parts_of(file)
+    systems = numbers[path]
+    # Hadoop may add the file system or its host where the name had none.
+    added = min(systems, key=lambda name: name != "" and not name.endswith("//"))
+    return systems.get(system, systems[added])
 
 
 def parts_of(file: str) -> tuple[str, str]:

@@ -18,9 +18,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from mmap import mmap
-from pathlib import Path
 from struct import Struct
 from typing import IO, Final
+
+from .modules import start_module
 
 UNIT: Final = 16 * 1024
 """bytes of the smallest block"""
@@ -254,16 +255,11 @@ def _set_signals() -> None:
 
 
 def _spawned(to_child: tuple[int, int], from_child: tuple[int, int], entry: Entry) -> Child:
-    root = str(Path(__file__).resolve().parents[2])
-    # The child must run this code, also where it is not installed.
-    path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    process = subprocess.Popen(
-        # -P: do not import modules from the working directory
-        [sys.executable, "-P", "-m", entry.__module__],
+    process = start_module(
+        entry.__module__,
         stdin=to_child[0],
         stdout=from_child[1],
         stderr=None if os.environ.get("RMQTOOL_DEBUG") else subprocess.DEVNULL,
-        env=dict(os.environ, PYTHONPATH=os.pathsep.join(path)),
     )
     os.close(to_child[0])
     os.close(from_child[1])

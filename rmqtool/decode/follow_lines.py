@@ -6,6 +6,7 @@ the direction. Credentials are masked, control characters escaped.
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Iterator, Sequence
 
@@ -102,7 +103,8 @@ def printed_lines(
     lines = [f"{title}  {where}", _header_text(seen)]
     body = pdu.body[:limit]
     budget.earn(pdu.header_length + len(pdu.body))
-    lines += _body_lines(body, not body_of(seen, budget).messages)
+    is_cut = pdu.missing > 0 or len(body) < len(pdu.body)
+    lines += _body_lines(body, is_cut, not body_of(seen, budget).messages)
     if pdu.missing:
         lines.append(f"… {pdu.missing} bytes were not captured")
     elif len(body) < len(pdu.body):
@@ -133,12 +135,12 @@ def _header_text(seen: CommandSeen) -> str:
     return one_line(json.dumps(header, ensure_ascii=False), MOST_OF_VALUE)
 
 
-def _body_lines(body: bytes, masked: bool) -> list[str]:
+def _body_lines(body: bytes, is_cut: bool, masked: bool) -> list[str]:
     """Return the lines of a body; `masked`: mask credentials, except in messages."""
     if not body:
         return []
     try:
-        text = body.decode()
+        text = codecs.utf_8_decode(body, "strict", not is_cut)[0]  # a cut may be in a character
     except UnicodeDecodeError:
         return _dump(body)
     if any(char < " " and char not in "\t\r\n" for char in text):

@@ -81,6 +81,8 @@ def _has_rows(name: str, window: TimeWindow) -> bool:
         raise CommandError(str(error), getattr(error, "hint", "")) from None
     if any(item.kind is InputKind.remote for item in inputs):
         raise CommandError(f"{name}: remote inputs are for `rmqtool report`")
+    if any(item.kind is InputKind.cells for item in inputs):
+        raise CommandError(f"{name} has cells, not exchanges", f"show them: rmqtool report {name}")
     return all(item.kind is not InputKind.captures for item in inputs)
 
 

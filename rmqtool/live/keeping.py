@@ -152,6 +152,7 @@ class _KeptPackets:
         """bytes of the file, once it is finished"""
         self._secrets_read = 0
         self._secrets_begun = False
+        self._secrets_inode = 0
         self._live = live
         self._linktype = linktype
         self._force = force
@@ -176,6 +177,9 @@ class _KeptPackets:
             return
         text = b""
         with suppress(OSError), open(self._live.secrets, "rb") as file:
+            now = os.fstat(file.fileno())
+            if now.st_ino != self._secrets_inode or now.st_size < self._secrets_read:
+                self._secrets_inode, self._secrets_read = now.st_ino, 0  # rotated or truncated
             file.seek(self._secrets_read)
             text = file.read()
         text = text[: text.rfind(b"\n") + 1]  # the last line may not be complete yet

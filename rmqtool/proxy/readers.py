@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from typing import IO, Final
 
+from dissectors.processes.modules import start_module
 from replay.proxy.recording import Tap
 
 from .options import ProxyRequest
@@ -27,9 +27,9 @@ class RecordingReader:
         """`name`: name in messages; its output goes to `out`, or is discarded."""
         self.name = name
         """name in messages"""
-        command = [sys.executable, "-m", "rmqtool", *arguments]
-        self._process = subprocess.Popen(
-            command,
+        self._process = start_module(
+            "rmqtool",
+            *arguments,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL if out is None else out,
             start_new_session=True,  # terminal signals go to the proxy

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, TextIO
@@ -110,6 +110,9 @@ class AttemptLog:
         """Clean up after a failed run: JSON lines stay as far as they go, a Parquet file
         does not.
         """
+        if self._parquet is not None:
+            with suppress(OSError):  # of a full disk; before the output, whose end it writes
+                self._parquet.close()
         self._output.discard()
 
 
@@ -135,13 +138,12 @@ def run_send(request: SendCommand) -> ExitStatus:
             refuse_existing(target, request.force)
     with about("--log"):
         log = AttemptLog(request.log, request.force) if request.log is not None else None
-    capture = None
-    if request.capture is not None:
-        with about("--capture"):
-            # `WireCapture` creates its file, and never replaces one.
-            if request.force and os.path.isfile(request.capture):
-                os.unlink(request.capture)
-            capture = WireCapture(request.capture)
+    try:
+        capture = _capture_of(request)
+    except BaseException:
+        if log is not None:
+            log.discard()
+        raise
     guard = Guard(agreement)
     on_attempt = log.add if log is not None else None
     config = replace(config, on_attempt=on_attempt, wire=capture, guard=guard.why_not)
@@ -158,6 +160,17 @@ def run_send(request: SendCommand) -> ExitStatus:
             capture.close()
     run.finish(seconds)
     return run.status()
+
+
+def _capture_of(request: SendCommand) -> WireCapture | None:
+    """Create the file of `--capture`; raise CommandError if that fails."""
+    if request.capture is None:
+        return None
+    with about("--capture"):
+        # `WireCapture` creates its file, and never replaces one.
+        if request.force and os.path.isfile(request.capture):
+            os.unlink(request.capture)
+        return WireCapture(request.capture)
 
 
 class _SendProgress(Progress):

@@ -11,12 +11,13 @@ import http.client
 import logging
 import logging.handlers
 import os
+import string
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Final, NamedTuple, Self
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 
@@ -56,6 +57,7 @@ class Target(NamedTuple):
         try:
             parts = urlsplit(url)
             port = parts.port
+            (parts.hostname or "").encode("idna")  # as the socket does: it fails for a long label
         except ValueError:
             return None
         # A line end in the URL would end the line of the request.
@@ -66,6 +68,7 @@ class Target(NamedTuple):
             account = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             headers["Authorization"] = f"Basic {base64.b64encode(account.encode()).decode()}"
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        path = quote(path, string.punctuation)  # a request line is ASCII without blanks
         return cls(parts.scheme == "https", parts.hostname, port, path, headers)
 
     @property
@@ -81,7 +84,7 @@ class Courier:
     def __init__(
         self, name: str, deliver: Callable[[WatchEvent], None], pause: float = FIRST_PAUSE
     ):
-        """`deliver` raises OSError or HTTPException on failure; `pause` in seconds."""
+        """`deliver` raises an exception on failure; `pause` in seconds."""
         self.name = name
         """name of the destination in metrics"""
         self.delivered = 0
@@ -145,7 +148,7 @@ class Courier:
                         )
             try:
                 self._deliver(event)
-            except (OSError, http.client.HTTPException) as error:
+            except Exception as error:  # also of a library: the thread goes on with the next event
                 self.problem = str(error) or type(error).__name__
                 continue
             self.delivered += 1

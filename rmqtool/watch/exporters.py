@@ -124,10 +124,14 @@ class MetricsServer:
             block_on_close = False
 
             def process_request(self, request: Any, client_address: Any) -> None:
-                if places.acquire(blocking=False):
-                    super().process_request(request, client_address)
-                else:
+                if not places.acquire(blocking=False):
                     self.shutdown_request(request)
+                    return
+                try:
+                    super().process_request(request, client_address)
+                except BaseException:  # no thread could be started, which would release the place
+                    places.release()
+                    raise
 
             def process_request_thread(self, request: Any, client_address: Any) -> None:
                 try:

@@ -2,7 +2,7 @@
 
 It reads an `IncidentOrder` from standard input and writes a `KeptIncident`, both JSON. Rules: older
 incidents are removed first; the folder gets its name when it is complete. A diagnosis that takes
-too long, or that SIGALRM interrupts, is left out: the packets are what nobody can repeat.
+too long, fails, or that SIGALRM interrupts, is left out: the packets are what nobody can repeat.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def keep_incident(order: IncidentOrder, niceness: int = 0) -> KeptIncident:
         os.nice(niceness)  # not for the copy: the ring soon removes the packets
         _diagnose(order, owned.path, kept)
         owned.finish()
-    except (OSError, FolderRefused, _TookTooLong) as error:
+    except Exception as error:  # also of a bug: it leaves no unfinished folder
         owned.discard()
         kept.error = _reason(error)
         return kept
@@ -82,8 +82,8 @@ def keep_incident(order: IncidentOrder, niceness: int = 0) -> KeptIncident:
     return kept
 
 
-def _reason(error: OSError | FolderRefused | _TookTooLong) -> str:
-    return reason_of(error) if isinstance(error, OSError) else str(error)
+def _reason(error: Exception) -> str:
+    return reason_of(error) if isinstance(error, OSError) else str(error) or type(error).__name__
 
 
 def _free_name(folder: Path, name: str) -> Path:
@@ -142,6 +142,9 @@ def _diagnose(order: IncidentOrder, folder: Path, kept: KeptIncident) -> None:
         except _TookTooLong:
             problems = None
             text = [f"not diagnosed: it took too long; run rmqtool diagnose {CAPTURE}"]
+        except Exception as error:  # also of a bug: the packets stay
+            problems = None
+            text = [f"not diagnosed: {_reason(error)}; run rmqtool diagnose {CAPTURE}"]
     kept.diagnosed = problems is not None
     kept.problems = len(problems or ())
     value = {

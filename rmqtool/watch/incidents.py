@@ -6,11 +6,9 @@ separate process (`incident_capture`) copies and diagnoses the packets, so nothi
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +21,7 @@ from analytics.diagnosis.context import Context
 from analytics.diagnosis.problem import ProblemSeverity, Subject
 from dissectors.endpoint import host_of
 from dissectors.foreign import Unreadable, json_of
+from dissectors.processes.modules import start_module
 from dissectors.times import text_of_time
 
 from ..summary.watch import ProblemChange, ProblemEvent
@@ -214,21 +213,13 @@ class IncidentKeeper:
             decode_as=self._decode_as,
             tls_keylog=self._tls_keylog,
         )
-        # The process imports this installation, which may be a folder that is not on its path.
-        root = str(Path(__file__).resolve().parents[2])
-        path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
         try:
             # A file, not a pipe, so that nothing here blocks until the process has started.
             with tempfile.TemporaryFile(dir=self._folder) as asked:
                 asked.write(msgspec.json.encode(order))
                 asked.seek(0)
-                self._running = subprocess.Popen(
-                    # -P: import no modules from the working directory
-                    [sys.executable, "-P", "-m", _MODULE],
-                    stdin=asked,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    env=dict(os.environ, PYTHONPATH=os.pathsep.join(path)),
+                self._running = start_module(
+                    _MODULE, stdin=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
                 )
         except OSError as error:
             self.failed += 1

@@ -20,6 +20,7 @@ from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.row_facts.ext_fields import offsets_in
 from dissectors.rows.outcome import ALARMING, RECEIVE_CALLS, UNANSWERED, is_send
 from dissectors.rows.record import ExchangeRecord
+from dissectors.rows.relays import MAX_RELAYS, Hop, Relay, hop_of, inner_hops, proven_relays
 
 OTHER: Final = "other"
 MOST_VALUES: Final = 200
@@ -31,6 +32,8 @@ MOST_FLOWS: Final = 10_000
 MOST_QUEUES: Final = 10_000
 MOST_SENDS: Final = 20_000
 """latest messages that are remembered to recognize retries"""
+MOST_HOPS: Final = 16
+"""latest sends of a message that are remembered"""
 LAG_LASTS: Final = 600_000_000_000
 """ns after which a lag value expires"""
 BOUNDS: Final = (
@@ -228,7 +231,8 @@ class TrafficMetrics:
         self._values: dict[str, set[str]] = {}
         self._flows: dict[tuple[object, ...], _Flow] = {}
         self._lags: dict[tuple[str, str, str, int], tuple[int, int]] = {}
-        self._sent: dict[tuple[str, str | None], None] = {}
+        self._sent: dict[tuple[str, str | None], list[Hop]] = {}
+        self._relays: set[Relay] = set()
         self._now = 0
         self._open: list[Problem] = []
 
@@ -314,14 +318,26 @@ class TrafficMetrics:
                         self._lags[key] = max(most - following, 0), row.response_time or 0
         elif row.unique_key is not None and row.message_count:
             message = row.unique_key, row.topic
-            if message in self._sent:
-                self._count(RETRIES, row.topic or "").value += 1
+            hops = self._sent.get(message)
+            if hops is not None:
+                if more := self._more_attempts(hops, row):
+                    self._count(RETRIES, row.topic or "").value += more
                 return
-            self._sent[message] = None
+            self._sent[message] = [hop_of(row)]
             if len(self._sent) > MOST_SENDS:
                 # Half of them at once, because each time copies all keys.
                 for old_key in list(self._sent)[: MOST_SENDS // 2]:
                     del self._sent[old_key]
+
+    def _more_attempts(self, hops: list[Hop], row: ExchangeRecord) -> int:
+        """Add a send to those of its message; return by how many its attempts grow."""
+        del hops[: 1 - MOST_HOPS]
+        before = len(hops) - len(inner_hops(hops, self._relays))
+        hops.append(hop_of(row))
+        if len(self._relays) < MAX_RELAYS:
+            self._relays |= proven_relays([hops])
+        # What a relay forwarded is no attempt of the client.
+        return max(len(hops) - len(inner_hops(hops, self._relays)) - before, 0)
 
     def _gauges(self) -> list[Given]:
         gauges: list[Given] = []

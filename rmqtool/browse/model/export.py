@@ -35,7 +35,13 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
     try:
         with create_new(temporary, PRIVATE) as file:
             yield file
-        os.link(temporary, path)  # fails if the name exists; a rename would replace that file
+        try:
+            os.link(temporary, path)  # fails if the name exists; a rename would replace that file
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links, such as vfat: replace only what we create
+            create_new(path, PRIVATE).close()
+            os.replace(temporary, path)
     finally:
         remove(temporary)
 

@@ -71,6 +71,8 @@ class _Part:
         """0, then the end of each block"""
         self.place = array("I")
         """per exchange: block number and position in the block"""
+        self.bytes = 0
+        """bytes of its frames, before compression"""
 
 
 class FrameStore:
@@ -129,7 +131,9 @@ class FrameStore:
         """Close the files with only exchanges before `number`."""
         with self._lock:
             for key in [key for key in self._parts if (key + 1) * _PART <= number]:
-                self._parts.pop(key).file.close()
+                part = self._parts.pop(key)
+                self._bytes -= part.bytes
+                part.file.close()
 
     def close(self) -> None:
         """Close all files."""
@@ -151,6 +155,7 @@ class FrameStore:
         for place in range(len(self._waiting)):
             part.place.append(block)
             part.place.append(place)
+        part.bytes += self._waiting_bytes
         self._waiting = []
         self._waiting_bytes = 0
 

@@ -73,8 +73,9 @@ class _Direction:
             if packet > frame.packet:  # the frame was complete
                 continue
             first = frame.offset % _WRAP
-            end = first + _PREFIX + len(frame.header) + frame.body_length
-            if start < end and start + length > first:
+            size = _PREFIX + len(frame.header) + frame.body_length
+            # The frame, the segment, or both may cross the wrap.
+            if (start - first) % _WRAP < size or (first - start) % _WRAP < length:
                 self.found.setdefault(place, set()).add(packet)
             if packet == frame.packet:
                 yield packet

@@ -98,8 +98,8 @@ class BrowseSession:
         """why reading ended early"""
         self.version = 0
         """incremented with each addition"""
-        self._exchange_of = array("q")
-        """exchange number of each message"""
+        self._exchange_of = 0, array("q")
+        """a message number, and the exchange numbers of the messages from it on"""
         self._fold = SummaryFold(diagnosed=True)
         self._lock = Lock()
 
@@ -139,7 +139,7 @@ class BrowseSession:
         place = {id(row): first + at for at, row in enumerate(rows)}
         messages: list[MessageRecord] = []
         for item in carried:
-            self._exchange_of.extend([place[id(item.exchange)]] * len(item.messages))
+            self._exchange_of[1].extend([place[id(item.exchange)]] * len(item.messages))
             messages += item.messages
         self.add_messages(messages)
         if self.frames is not None and self.exchanges.first:
@@ -150,6 +150,9 @@ class BrowseSession:
         """Add messages."""
         if rows:
             self.messages.add(rows)
+            first, numbers = self._exchange_of
+            if self.messages.first > first:  # one assignment, because the screen reads it meanwhile
+                self._exchange_of = self.messages.first, numbers[self.messages.first - first :]
             self.seen[tables.MESSAGES].add(rows)
             self.version += 1
 
@@ -171,7 +174,8 @@ class BrowseSession:
 
     def exchange_of_message(self, number: int) -> int | None:
         """Return the exchange number of a message, or None if unknown."""
-        return self._exchange_of[number] if number < len(self._exchange_of) else None
+        first, numbers = self._exchange_of
+        return numbers[number - first] if 0 <= number - first < len(numbers) else None
 
     def cut(self) -> Finding | None:
         """Return the first finding of a capture that ends inside a packet, or None."""

@@ -14,7 +14,8 @@ from dissectors.remoting.framing.layout import PREFIX
 from dissectors.remoting.header_codec import BINARY_TYPE, MIN_BINARY_HEADER
 from dissectors.remoting.headers import mask_secret
 
-_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
+# A string without an end is one token: searching its end again at each quote is quadratic.
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
 _FIXED: Final = (
     ("code", 0, 2),
     ("language", 2, 3),

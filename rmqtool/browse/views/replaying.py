@@ -10,7 +10,6 @@ from __future__ import annotations
 import shlex
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from threading import Timer
 from time import monotonic
@@ -18,6 +17,7 @@ from typing import Any, Final
 
 from dissectors.endpoint import host_of
 from dissectors.printable import printable
+from dissectors.processes.modules import start_module
 from dissectors.remoting.code_sets import SENDS
 from dissectors.tcp.source import STDIN
 from replay.config import addresses_of
@@ -146,8 +146,8 @@ class FullBrowser(Acting):
 
     def _run(self, words: Sequence[str], then: Callable[[int, list[str]], None]) -> None:
         """Run an rmqtool command; show its output and status."""
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", *words],
+        process = start_module(
+            *words,
             stdin=subprocess.DEVNULL,  # its questions would be asked behind the screen
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -86,6 +86,13 @@ def _logs_of_days(folder: Path) -> list[Path]:
     return logs
 
 
+def test_a_local_file_has_two_names(log: Path) -> None:
+    (entry,) = inputs_of([str(log), f"file://{log}", f"file://{log}/"])
+    assert entry.name == str(log)
+    (captures,) = inputs_of([f"file://{DAYS[0]}", str(DAYS[0])])
+    assert captures.exchanges == (str(DAYS[0]),)
+
+
 def test_parts_outside_of_the_window_are_not_opened(
     own_log: Path, of_the_second_day: Tables
 ) -> None:
@@ -100,6 +107,13 @@ def test_parts_outside_of_the_window_are_not_opened(
     assert said.status == 0, said.err
     with pytest.raises(InputError, match=r"date=2026-11-21/part-00000\.parquet is a damaged"):
         inputs_of([str(log)])
+
+
+def test_parts_of_another_form_are_refused_outside_of_the_window(own_log: Path) -> None:
+    manifest = own_log / "manifest.json"
+    manifest.write_text(manifest.read_text().replace(".parquet", ".csv"))
+    with pytest.raises(InputError, match=r"\.csv is neither Parquet nor JSON lines"):
+        inputs_of([str(own_log)], TimeWindow(1 << 62))
 
 
 @pytest.mark.slow

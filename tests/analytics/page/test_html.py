@@ -11,9 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from analytics.page.charts import Axis, TimeAxis, lines_chart, points_of, short
+from analytics.page.charts import (
+    MOST_CARDS,
+    MOST_FLOWS,
+    Axis,
+    TimeAxis,
+    lines_chart,
+    points_of,
+    short,
+    topology_of,
+)
 from analytics.page.evidence import Proofs
-from analytics.page.html import MOST_CARDS, MOST_ROWS, page_of, problem_card
+from analytics.page.html import MOST_ROWS, page_of, problem_card
 from analytics.report import Chart, Report, Row
 from analytics.reports.diagnosis_tables import PROBLEMS
 from analytics.result import ReportResult
@@ -164,6 +173,17 @@ def test_each_kind_of_chart_is_drawn_with_its_table() -> None:
         assert kind in text
     for name in ("windows", "stretches", "brokers"):
         assert f'<div class="table" id="{name}">' in text
+
+
+def test_a_topology_has_the_largest_flows() -> None:
+    names = ("topic", "role", "party", "value")
+    rows = [
+        dict(zip(names, ("Orders", "produces", f"p{n}", n), strict=True))
+        for n in range(1, MOST_FLOWS + 11)
+    ]
+    produced, consumed = topology_of(rows, {name: name for name in names})
+    assert {flow.value for flow in produced} == set(range(11, MOST_FLOWS + 11))
+    assert consumed == []
 
 
 def test_axes_have_what_they_were_made_for() -> None:

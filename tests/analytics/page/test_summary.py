@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import re
 
-from analytics.page.charts import MOST_INCIDENTS, ShadedIncident, micros_of, overview_chart
+from analytics.page.charts import (
+    MOST_CARDS,
+    MOST_INCIDENTS,
+    ShadedIncident,
+    micros_of,
+    overview_chart,
+)
 from analytics.page.html import page_of
 from analytics.page.summary import incidents_in, summary_of
 from analytics.report import ReportOptions
@@ -67,8 +73,12 @@ def test_the_most_severe_incident_is_first_and_texts_stay_texts() -> None:
     ]
     found = incidents_in(rows)
     assert [one.number for one in found] == [4, 2, 1, 3]
+    cardless = incidents_in([*rows[:1] * MOST_CARDS, rows[3]])
+    assert [one.number for one in cardless] == [None, 1]
     window = dict.fromkeys(("exchanges", "failed", "unanswered", "p50_us", "p99_us"), 1)
     windows = [{"window_start": fakes.START, "window_us": 1000, **window}]
+    drawn = overview_chart(windows, cardless, str, str)
+    assert re.findall(r'href="([^"]*)"', drawn) == ["#incident-1"]
     tags = {tag for tag, _ in seen_in(overview_chart(windows, found, str, str)).tags}
     assert not {"img", "script"} & tags
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analytics.consuming.known import Known
+from analytics.consuming.group_items import GroupEvent
+from analytics.consuming.known import MAX_FORMS, Known
+from analytics.consuming.queue_ownership import QueueOwnership
 from analytics.diagnosis.rules.consumers.queue_shared import RULE as QUEUE_SHARED
 from analytics.report import ReportOptions
 from analytics.reports.consumers import report_notes
@@ -99,6 +101,28 @@ def test_offsets_that_the_broker_moves(name: str) -> None:
         row for row in of_sample(name)["consumer_offsets"] if row["what"] == "moved by the broker"
     ]
     assert {(row["from_offset"], row["to_offset"]) for row in rows} == {(500, 2)}
+
+
+def test_merged_facts_have_the_limits_of_added_ones() -> None:
+    known, other = Known(), Known()
+    for number in range(MAX_FORMS):
+        known.filters.setdefault("key", set()).add(f"TAG a{number}")
+        other.filters.setdefault("key", set()).add(f"TAG b{number}")
+    other.filters["new"] = {"TAG c"}
+    known.merge(other)
+    assert len(known.filters["key"]) == MAX_FORMS
+    assert known.filters["new"] == {"TAG c"}
+
+
+def test_the_next_offset_of_a_queue_may_be_0() -> None:
+    queues = QueueOwnership("group", Known(), lambda _: None)
+    pull = GroupEvent("pull", 1, "client", "10.0.0.1:1", "broker-a", "10.0.0.2:10911", "", 0, 0)
+    pull.topic, pull.queue, pull.answered = "Orders", 0, 2
+    for following in (0, None):
+        pull.following = following
+        queues.pull(pull)
+    (row,) = queues.queue_rows()
+    assert row["next_offset"] == 0
 
 
 def test_two_clients_with_one_id_pull_the_same_queues() -> None:

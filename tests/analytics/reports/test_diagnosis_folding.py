@@ -47,6 +47,12 @@ def test_blocks_have_all_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
         assert found == expected
 
 
+def test_identical_rows_all_count() -> None:
+    rows = [row for row in sample(SAMPLES[1]).exchanges if row.response_name == "PULL_OFFSET_MOVED"]
+    ((rule, _, count),) = _found(rows[:1] * 3, 3)
+    assert (rule, count) == ("offset-moved", 3)
+
+
 def test_blocks_are_bounded() -> None:
     """A batch of a worker has ten thousand of them."""
     (row, *_) = sample(SAMPLES[0]).exchanges

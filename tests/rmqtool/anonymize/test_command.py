@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
+from dissectors.anonymize.log import rewrite_rows
+from dissectors.anonymize.pseudonyms import Pseudonyms
+from rmqtool.anonymize import run
 from tests.expected import SAMPLES
 from tests.rmqtool.command import rmqtool
 
@@ -131,6 +136,23 @@ def test_topics_are_kept_wherever_they_stand(tmp_path: Path, secret: Path) -> No
     rmqtool("anonymize", lines, "-o", again, "--keep", "topics", "--secret", secret)
     topics = [json.loads(line)["topic"] for line in again.read_text().splitlines()]
     assert topics == [row["topic"] for row in after]
+
+
+def test_the_first_pass_keeps_nothing_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outputs: list[object] = []
+
+    def rewrite(path: Path, out: BinaryIO, names: Pseudonyms) -> None:
+        outputs.append(getattr(out, "name", None))
+        rewrite_rows(path, out, names)
+
+    monkeypatch.setattr(run, "rewrite_rows", rewrite)
+    lines, made = tmp_path / "rows.jsonl", tmp_path / "made.jsonl"
+    lines.write_text('{"topic":"Orders"}\n')
+    assert rmqtool("anonymize", lines, "-o", made, "--keep", "topics").status == 0
+    assert outputs == [os.devnull, str(made)]
+    assert made.read_text() == lines.read_text()
 
 
 def test_errors_name_the_file_and_the_fix(tmp_path: Path) -> None:

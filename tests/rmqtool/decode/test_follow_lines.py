@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dissectors.decode.pipeline import Decode
+from rmqtool.decode.follow_lines import _body_lines
 from tests.rmqtool.command import EVIL, ROOT, capture_in, rmqtool
 
 SAMPLE = ROOT / "samples" / "push-consumer-5x.pcap"
@@ -42,6 +43,12 @@ def test_bytes_that_are_no_text_are_a_dump() -> None:
     whole = rmqtool(*arguments, "--body-limit", "1MiB")
     assert "more bytes" not in whole.out
     assert len(whole.out) > len(cut.out)
+
+
+def test_a_text_that_is_cut_in_a_character_is_a_text() -> None:
+    assert _body_lines("消息".encode()[:5], True, masked=True) == ["消"]
+    assert _body_lines("消息".encode()[:5], False, masked=True)[0].startswith("00000000  e6 b6 88")
+    assert _body_lines(b"\xff\xe6", True, masked=True)[0].startswith("00000000  ff e6")
 
 
 def test_it_has_a_form_of_its_own() -> None:

@@ -46,5 +46,13 @@ def test_a_journal_of_replay(tmp_path: Path) -> None:
     assert "): 8 exchanges, checked against" in result.out
 
 
+def test_cells_are_refused(tmp_path: Path) -> None:
+    cells = tmp_path / "cells"
+    assert rmqtool("report", SENDS, "--cells", cells, "-q").status == 0
+    result = rmqtool("diagnose", cells)
+    assert result.status == 1
+    assert result.err.startswith(f"rmqtool: {cells} has cells, not exchanges\n")
+
+
 def test_who_may_not_import_the_journal_calls_its_files_as_it_does() -> None:
     assert (JOURNAL_MARK, ATTEMPTS) == (journal_rows.RUN, journal_rows.ATTEMPTS)

@@ -277,6 +277,16 @@ def test_what_is_read_is_not_written(tmp_path: Path, option: str, read: str) -> 
     assert given.read_bytes() == before
 
 
+def test_a_capture_that_cannot_be_created_leaves_no_log(tmp_path: Path) -> None:
+    log, capture = tmp_path / "log.parquet", tmp_path / "nowhere" / "x.pcapng"
+    arguments = ("-t", "T", "--body", "x", "--log", log, "--capture", capture)
+    command = [*PROGRAM, "send", "-n", "127.0.0.1:1", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 1
+    assert done.stderr == f"rmqtool: --capture: {capture}: No such file or directory\n"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_only_the_user_may_read_what_was_sent(box: SandboxThread, tmp_path: Path) -> None:
     names = [tmp_path / name for name in ("a.jsonl", "a.parquet", "a.pcapng")]
     arguments = ("-t", "T", "--body", "x", "--capture", names[2])

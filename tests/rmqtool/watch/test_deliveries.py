@@ -29,6 +29,7 @@ class Hook:
     def __init__(self, statuses: list[int], location: str = "") -> None:
         self.bodies: list[dict[str, object]] = []
         self.headers: list[dict[str, str]] = []
+        self.paths: list[str] = []
         hook = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -36,6 +37,7 @@ class Hook:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 hook.bodies.append(json.loads(body))
                 hook.headers.append(dict(self.headers))
+                hook.paths.append(self.path)
                 self.send_response(statuses.pop(0) if statuses else 200)
                 if location:
                     self.send_header("Location", location)
@@ -113,7 +115,31 @@ def test_nobody_there_loses_the_oldest_and_never_waits(monkeypatch: pytest.Monke
     wait_for("all given up", lambda: courier.lost == 100)
 
 
-@pytest.mark.parametrize("url", ["ftp://x/", "http://", "http://x:99999/", "x", "http://x/\n"])
+def test_a_path_of_any_characters_is_encoded() -> None:
+    with hook() as one:
+        courier = webhook(f"{one.url}/ä b?of=%C3%BC&to=ö")
+        courier.put(event(1))
+        courier.close()
+    assert (courier.delivered, courier.problem) == (1, "")
+    assert one.paths == ["/alerts/%C3%A4%20b?of=%C3%BC&to=%C3%B6"]
+
+
+def test_an_unexpected_error_ends_no_later_delivery() -> None:
+    def deliver(given: WatchEvent) -> None:
+        if given.value["n"] == 1:
+            raise UnicodeEncodeError("ascii", "ä", 0, 1, "no")
+
+    courier = Courier("test", deliver, pause=0.001)
+    courier.put(event(1))
+    courier.put(event(2))
+    courier.close()
+    assert (courier.lost, courier.delivered) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["ftp://x/", "http://", "http://x:99999/", "x", "http://x/\n", f"http://{'a' * 64}.b/"],
+)
 def test_what_is_no_url_is_none(url: str) -> None:
     assert Target.of(url) is None
 

@@ -135,6 +135,28 @@ def test_packets_are_kept_when_their_diagnosis_takes_too_long(
     assert json.loads((tmp_path / "x" / "diagnosis.json").read_text())["problems"] is None
 
 
+def test_packets_are_kept_when_their_diagnosis_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("x")
+
+    monkeypatch.setattr(incident_capture, "fed", fail)
+    kept = keep_incident(order(tmp_path, SAMPLE, "x"))
+    assert (kept.error, kept.diagnosed, kept.packets > 0) == ("", False, True)
+    assert len(packets_of(tmp_path / "x" / "capture.pcapng")) == kept.packets
+    assert "not diagnosed: 'x'" in (tmp_path / "x" / "diagnosis.txt").read_text()
+
+
+def test_a_copy_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("x")
+
+    monkeypatch.setattr(incident_capture, "SegmentReader", fail)
+    assert keep_incident(order(tmp_path, SAMPLE, "x")).error == "'x'"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_copy_that_takes_too_long_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

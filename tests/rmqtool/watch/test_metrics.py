@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import pytest
 
 from dissectors.decode.pipeline import Decode
 from rmqtool.watch import metrics as of
-from rmqtool.watch.exporters import prometheus_name
+from rmqtool.watch.exporters import MOST_REQUESTS, MetricsServer, prometheus_name
 from rmqtool.watch.metrics import METRICS, Count, Distribution, MetricKind, TrafficMetrics
 from tests.analytics.diagnosis.made_rows import exchange
 
@@ -66,6 +67,12 @@ def test_requests_outcomes_latencies_and_retries_are_counted() -> None:
     assert figures(metrics, of.RETRIES) == {("BusyTopic",): again}
     (errors,) = {key[-1] for key in figures(metrics, of.SENT) if key[-1]}
     assert errors == "SYSTEM_BUSY"
+
+
+def test_what_a_proxy_forwards_is_no_retry() -> None:
+    metrics = of_sample("grpc-send-5x.pcap")
+    assert sum(figures(metrics, of.SENT).values()) == 24  # 12 calls, each forwarded
+    assert figures(metrics, of.RETRIES) == {}
 
 
 def test_lag_is_what_the_latest_pulls_say() -> None:
@@ -137,10 +144,28 @@ def test_the_endpoint_serves_metrics_and_health() -> None:
     assert labels is not None
 
 
+def test_a_thread_that_cannot_start_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("prometheus_client")
+
+    def refuse(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    server = MetricsServer(("127.0.0.1", 0), list, lambda: (True, {}))
+    url = f"http://127.0.0.1:{server.port}/healthz"
+    try:
+        with monkeypatch.context() as change:
+            change.setattr(threading.Thread, "start", refuse)
+            for _ in range(MOST_REQUESTS + 1):
+                with pytest.raises((ConnectionError, urllib.error.URLError)):
+                    get(url)
+        assert get(url)[0] == 200
+    finally:
+        server.close()
+
+
 def test_metrics_are_pushed_as_otlp() -> None:
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http.metric_exporter")
     pytest.importorskip("prometheus_client")
-    import threading
     from http.server import BaseHTTPRequestHandler, HTTPServer
 
     from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (

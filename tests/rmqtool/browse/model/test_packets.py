@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,9 @@ import pytest
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.rows.record import ExchangeRecord
 from rmqtool.api.tables.named import EXCHANGES
-from rmqtool.browse.model.export import write_rows
-from rmqtool.browse.model.packets import packets_in, write_packets
+from rmqtool.browse.model.export import new_file, write_rows
+from rmqtool.browse.model.frames import KeptFrame
+from rmqtool.browse.model.packets import _Direction, packets_in, write_packets
 from rmqtool.browse.model.reading import BackgroundReading, decoding
 from rmqtool.browse.model.session import BrowseSession
 from tests.rmqtool.browse.browsing import sample
@@ -50,6 +53,20 @@ def test_what_is_written_has_the_chosen_exchanges_and_no_others(name: str, tmp_p
     session.close()
 
 
+def test_a_frame_may_cross_the_wrap_of_sequence_numbers() -> None:
+    wrap = 1 << 32
+    direction = _Direction()
+    direction.base = 1000
+    # 108 bytes, of which 60 are before the wrap
+    direction.frames.append(KeptFrame(b"", 0, b"", b"", 100, 0, 3 * wrap - 60, 5, 0, []))
+    found = []
+    for packet, (offset, length) in enumerate(
+        [(-1000, 100), (-100, 40), (-100, 41), (-10, 20), (40, 8), (48, 50)]
+    ):
+        found += direction.receive(packet, (1000 + offset) % wrap, length)
+    assert found == [5, 2, 3, 4]
+
+
 def test_a_file_named_json_is_one_array(tmp_path: Path) -> None:
     session = session_of(sample("acl-5x.pcap"))
     store = session.exchanges
@@ -62,6 +79,25 @@ def test_a_file_named_json_is_one_array(tmp_path: Path) -> None:
         assert json.loads(array.read_text()) == rows
         assert len(rows) == len(chosen)
     session.close()
+
+
+@pytest.mark.parametrize("reason", [None, errno.EPERM, errno.EOPNOTSUPP])
+def test_a_new_file_replaces_none_also_without_hard_links(
+    reason: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(reason, "no links")
+
+    if reason is not None:
+        monkeypatch.setattr(os, "link", refuse)
+    path = tmp_path / "new"
+    with new_file(path) as file:
+        file.write(b"first")
+    with pytest.raises(FileExistsError), new_file(path) as file:
+        file.write(b"second")
+    assert path.read_bytes() == b"first"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
