@@ -250,6 +250,8 @@ def _tls_client(scene: Scene) -> None:
 
 def _mqadmin(scene: Scene) -> None:
     scene.cluster.make_topic("AdminTopic", queues=2)
+    # Its offset is listed: without the topic, it is chance whether the consumer pulls it in time.
+    scene.cluster.make_topic("%RETRY%progress", queues=1)
     scene.run("Send", topic="AdminTopic", instance="producer", count=4)
     scene.run("PushConsume", topic="AdminTopic", instance="consumer", group="progress", count=4)
     for command in ("topicRoute -t AdminTopic", "clusterList", "consumerProgress -g progress"):
