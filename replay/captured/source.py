@@ -18,6 +18,7 @@ from dissectors.budget import Budget
 from dissectors.conversations.conversation import Pdu
 from dissectors.decode.decoded_log import MANIFEST
 from dissectors.decode.pipeline import CommandSeen, Decode, DecodeOptions
+from dissectors.endpoint import endpoint_text
 from dissectors.findings import Finding, FindingKind
 from dissectors.remoting.broker_addresses import address_of
 from dissectors.remoting.code_names import request_name
@@ -30,7 +31,7 @@ from dissectors.tcp.decompression import MOST_TIMES
 from dissectors.tcp.no_capture import JSON_ARRAY, TO_JSON_LINES
 from dissectors.tcp.source import STDIN, StoredSource, expand_sources, source_of
 
-from ..safety import ANY_PORT
+from ..safety import ANY_PORT, host_and_port
 from .captured_send import END_TRANSACTION, CapturedSend, Origin, Refused, Seen, SkipReason
 from .command_log import LogReader, LogRow
 from .inputs import CopiedSource, Input, names_of
@@ -345,7 +346,13 @@ def survey_of(
 
 def note_server(responders: set[str], address: str) -> None:
     """Add an address that nothing may be sent to; SourceError if there are too many."""
-    if len(address) > LONGEST_ADDRESS or address in responders:
+    if len(address) > LONGEST_ADDRESS:
+        # An IP address may have a zone or dots of any length; what is longer without is no host.
+        host = host_and_port(address)[0].partition("%")[0].rstrip(".")
+        if len(host) > LONGEST_ADDRESS:
+            return
+        address = endpoint_text(host, ANY_PORT)
+    if address in responders:
         return
     if len(responders) >= MAX_ADDRESSES:
         address = f"{address.rpartition(':')[0]}:{ANY_PORT}"

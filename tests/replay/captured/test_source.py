@@ -9,6 +9,7 @@ import pytest
 
 from replay.captured.captured_send import CapturedSend, Refused, messages_of
 from replay.captured.source import REGISTER_BROKER, CapturedSource, SourceError, survey_of
+from replay.safety import Guard
 from rmqtool.decode.options import DecodeRequest, View
 from rmqtool.decode.run import run_decode
 from rmqtool.ui.common_options import RowFormat
@@ -146,12 +147,18 @@ def test_brokers_that_only_routes_and_registrations_name_are_known_too(tmp_path:
     fields = {"brokerName": "broker-c", "brokerAddr": "10.0.0.78:10911"}
     talk = Talk().open().say(0, query.frame).say(1, query.answer(0, body=route).frame)
     talk.say(0, Command(REGISTER_BROKER, 2, ext=fields).frame)
-    endless = {"brokerName": "broker-d", "brokerAddr": "d" * 400 + ":10911"}
-    talk.say(0, Command(REGISTER_BROKER, 3, ext=endless).frame)
+    endless = ("d" * 400 + ":10911", f"[fe80::79%{'z' * 400}]:10911", f"10.0.0.80{'.' * 400}:10911")
+    for opaque, address in enumerate(endless, 3):
+        fields = {"brokerName": f"broker-{opaque}", "brokerAddr": address}
+        talk.say(0, Command(REGISTER_BROKER, opaque, ext=fields).frame)
     path = tmp_path / "route.pcap"
     path.write_bytes(pcap_of(talk.segments))
     source = CapturedSource([str(path)])
     list(source.batches())
     assert {"10.0.0.77:10911", "10.0.0.78:10911"} < source.responders
     assert max(map(len, source.responders)) < 100
+    guard = Guard(True)
+    guard.learn(source.responders)
+    for target in ("[fe80::79]:10911", "10.0.0.80:10911"):
+        assert "is an address of the capture" in (guard.why_not(target) or "")
     assert source.responders == survey_of([str(path)]).responders
