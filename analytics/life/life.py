@@ -5,7 +5,7 @@ Capture times order the steps; times of client and broker clocks are only displa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -134,6 +134,7 @@ def lives_found(
     around = Surroundings(
         search.relays.proven(),
         search.fetches,
+        search.orderly,
         search.senders_seen,
         search.client_ids,
         sum(input_.gap_bytes for input_ in inputs),
@@ -183,7 +184,7 @@ def _life_of(found: Found, around: Surroundings, sends: StitchedSends) -> Messag
         _first(own, "tags"),
         steps,
         lanes,
-        _summary([row for row in _in_order(own) if id(row) not in caused])
+        _summary([row for row in _in_order(own) if id(row) not in caused], around.orderly)
         + stored_anyway(own)
         + _of_stores(own, around.stores),
         unseen,
@@ -286,27 +287,29 @@ def _why_sent_again(row: MessageRecord, last: MessageRecord, attempt: int) -> st
     return f"{number}: the producer sent it again although it was stored"
 
 
-def _summary(rows: Sequence[MessageRecord]) -> list[str]:
+def _summary(rows: Sequence[MessageRecord], orderly: Collection[str]) -> list[str]:
     """Return the duration, and the number of stored copies and deliveries."""
     lines = []
     stored = [row for row in rows if row.event in (STORED, PREPARED)]
     delivered = [row for row in rows if row.event == DELIVERED]
-    # the creation time is by the producer's clock, all others are by the capture's
+    # The creation time is by the producer's clock, the store time by the broker's, all others are
+    # by the capture's.
     created = next((row.born_time for row in rows if row.born_time is not None), None)
     kept = next((row.store_time for row in rows if row.store_time is not None), None)
     parts = []
     if created is not None and stored and stored[0].time is not None:
         done = stored[0].time + 1000 * (stored[0].latency_us or 0)
-        parts.append(f"stored {duration_text((done - created) // 1000)} after creation")
+        # A consumer may receive it before the producer gets the response.
+        took = duration_text((done - created) // 1000)
+        parts.append(f"confirmed as stored {took} after creation")
     elif created is not None and kept is not None:
-        parts.append(
-            f"stored {duration_text((kept - created) // 1000)} after creation (two clocks)"
-        )
+        took = duration_text((kept - created) // 1000)
+        lines.append(f"stored {took} after creation (producer and broker clocks)")
     if created is not None and delivered and delivered[0].time is not None:
         took = duration_text((delivered[0].time - created) // 1000)
         parts.append(f"first delivered {took} after creation")
     if parts:
-        lines.append(f"{', '.join(parts)} (producer clock)")
+        lines.append(f"{', '.join(parts)} (producer and capture clocks)")
     groups: dict[str, int] = {}
     for row in delivered:
         name = row.consumer_group or "an unknown group"
@@ -319,7 +322,8 @@ def _summary(rows: Sequence[MessageRecord]) -> list[str]:
     topics = dict.fromkeys(row.topic for row in rows if row.topic is not None)
     dead = [topic.removeprefix(DLQ_PREFIX) for topic in topics if topic.startswith(DLQ_PREFIX)]
     lines += [f"ended in the DLQ of {group}" for group in dead]
-    lines += [_ended(last) for last in last_returns(rows) if last.spent and last.accepted]
+    returns = last_returns(rows, orderly)
+    lines += [_ended(last) for last in returns if last.spent and last.accepted]
     return lines
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dissectors.findings import FindingKind
-from dissectors.remoting.row_facts.names import FAULT, fact_in
+from dissectors.remoting.codes import RequestCode
+from dissectors.remoting.row_facts.names import FAULT, GROUP, fact_in, facts_in
 from dissectors.rows.message_record import ACKNOWLEDGED, BEFORE, MessageRecord
 from dissectors.rows.outcome import LONG_POLLS, is_send
 from dissectors.rows.record import ExchangeRecord
@@ -32,7 +33,7 @@ LOOK_BACK: Final = 20_000
 MOST_CLIENTS: Final = 65_536
 """maximum connections with a known client id"""
 MOST_FETCHERS: Final = 4096
-"""maximum topics and groups with known fetches"""
+"""maximum topics and groups with known fetches, and groups that lock queues"""
 
 MOST_FAULTS: Final = 10_000
 """maximum requests with a known injected fault"""
@@ -72,6 +73,8 @@ class MessageSearch:
         """rows about messages beyond the limit"""
         self.fetches: set[tuple[str, str]] = set()
         """topics and groups that fetched from them; only if requests were captured"""
+        self.orderly: set[str] = set()
+        """consumer groups that lock queues"""
         self.senders_seen = 0
         """number of send requests, of any message"""
         self.relays = Relays()
@@ -119,6 +122,9 @@ class MessageSearch:
             elif is_send(name):
                 self.senders_seen += 1
                 self.relays.add(row)
+            elif row.request_code == RequestCode.LOCK_BATCH_MQ:
+                if len(self.orderly) < MOST_FETCHERS:
+                    self.orderly.update(facts_in(row.facts, GROUP))
 
     def _add(self, row: MessageRecord) -> bool:
         """Add a row; return whether it is about a matching message."""

@@ -51,6 +51,8 @@ class Surroundings(NamedTuple):
     """relays proved by sends captured on both sides"""
     fetches: Collection[tuple[str, str]]
     """topics and groups that fetched from them"""
+    orderly: Collection[str]
+    """consumer groups that lock queues"""
     senders_seen: int
     """number of send requests"""
     client_ids: Mapping[tuple[int, str], str]
@@ -74,7 +76,7 @@ def unseen_of(found: Found, topic: str | None, around: Surroundings) -> list[str
         *_of_delivery(found, topic, around),
     ]
     lines += _of_acknowledgement(found)
-    lines += _of_return(rows)
+    lines += _of_return(rows, around.orderly)
     if around.gap_bytes:
         lines.append(f"{around.gap_bytes} bytes are missing from the captures")
     return lines
@@ -224,10 +226,10 @@ def _of_acknowledgement(found: Found) -> list[str]:
     return [f"no acknowledgement or offset commit of {_named(missing)} captured"]
 
 
-def _of_return(rows: Sequence[MessageRecord]) -> list[str]:
+def _of_return(rows: Sequence[MessageRecord], orderly: Collection[str]) -> list[str]:
     """Return the outcome of the last return of each group, if no delivery followed."""
     lines = []
-    for last in last_returns(rows):
+    for last in last_returns(rows, orderly):
         if not last.spent:
             lines.append(f"not redelivered to {last.group} within the capture")
         elif not last.accepted:
@@ -245,6 +247,8 @@ class LastReturn(NamedTuple):
     row: MessageRecord
     redelivered: int | None
     """earlier redeliveries of the message; None: not captured"""
+    orderly: bool
+    """whether the group locks queues"""
 
     @property
     def is_send(self) -> bool:
@@ -261,9 +265,9 @@ class LastReturn(NamedTuple):
             made, before = self.row.reconsume_times, self.redelivered
             if made is None or most is None or most < 0:
                 return False
-            # Only an orderly consumer retries in place, so that deliveries do not count up. At the
-            # limit, brokers of 5.x may redeliver other messages once more.
-            return is_spent(made, most, before is not None and before != made - 1)
+            # Only an orderly consumer retries in place, so that deliveries do not count up.
+            in_place = before is not None and before != made - 1
+            return is_spent(made, most, self.orderly or in_place)
         return self.redelivered is not None and most is not None and 0 <= most <= self.redelivered
 
     @property
@@ -272,8 +276,11 @@ class LastReturn(NamedTuple):
         return self.row.response_code in (0, OK)
 
 
-def last_returns(rows: Iterable[MessageRecord]) -> Iterator[LastReturn]:
-    """Return the last return of each group, unless a delivery or a dead letter follows it."""
+def last_returns(rows: Iterable[MessageRecord], orderly: Collection[str]) -> Iterator[LastReturn]:
+    """Return the last return of each group, unless a delivery or a dead letter follows it.
+
+    Takes the rows of one message, and the groups that lock queues.
+    """
     ordered = sorted(rows, key=lambda row: row.time or 0)
     for group in dict.fromkeys(row.consumer_group for row in ordered if row.event == RETURNED):
         mine = [row for row in ordered if row.consumer_group == group]
@@ -284,4 +291,5 @@ def last_returns(rows: Iterable[MessageRecord]) -> Iterator[LastReturn]:
             continue
         # a delivery says how often it was redelivered before, which the return does not
         given = [row for row in mine if row.event == DELIVERED and row.reconsume_times is not None]
-        yield LastReturn(group, last, given[-1].reconsume_times if given else None)
+        redelivered = given[-1].reconsume_times if given else None
+        yield LastReturn(group, last, redelivered, group in orderly)

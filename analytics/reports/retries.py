@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dissectors.quantities import counted
 from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode
+from dissectors.remoting.row_facts.names import GROUP, RECONSUME_LIMIT, RECONSUMED
 from dissectors.remoting.topic_names import DLQ_PREFIX
 from dissectors.rows.outcome import FAILED as REFUSED
 
@@ -276,18 +277,41 @@ there may be more.
 """
 
 
+_BEGIN = text("\x01")
+
+
+def _fact(name: str, value: str) -> str:
+    """Return SQL for the value of a fact, which matches a regular expression, or an empty text."""
+    pattern = text(f"\x01{name}=({value})(?:\x01|$)")
+    # Spark generates no code for a query that filters the list.
+    return f"regexp_extract({_BEGIN} || coalesce(array_join(facts, {_BEGIN}), ''), {pattern}, 1)"
+
+
+_MADE = f"try_cast({_fact(RECONSUMED, '[0-9]+')} as long)"
+_MOST = f"try_cast({_fact(RECONSUME_LIMIT, '[0-9]+')} as long)"
+"""SQL: redeliveries of a message that its consumer sends to %RETRY%, and their limit."""
+
+
 def _consumers(exchanges: Relation) -> Relation:
     code = "coalesce(request_code, -1)"
     back = f"{code} = {SEND_BACK}"
     sent = f"{code} in {numbers(SENDS)}"
     read = f"{code} in {numbers(FETCHES)} and coalesce(message_count, 0) > 0"
     named = "regexp_extract(topic, '%(?:RETRY|DLQ)%(.+)$', 1)"
-    chosen = exchanges.where(f"{back} or (({sent} or {read}) and {sends.OF_CONSUMERS})")
+    lock = f"{code} = {RequestCode.LOCK_BATCH_MQ}"
+    chosen = exchanges.where(f"{back} or {lock} or (({sent} or {read}) and {sends.OF_CONSUMERS})")
     rows = chosen.adding(
         {
-            "group": f"if({sent}, {named}, coalesce(`group`, {named}))",
+            "group": (
+                f"if({lock}, {_fact(GROUP, '.+?')}, if({sent}, {named}, coalesce(`group`, {named})))"
+            ),
             "back": back,
+            "lock": lock,
             "sent": sent,
+            "stored": f"{sent} and response_code = 0",
+            "made": f"if({sent}, {_MADE}, null)",
+            "most": f"if({sent}, {_MOST}, null)",
+            "read": read,
             "dead": f"coalesce(contains(topic, {text(DLQ_PREFIX)}), false)",
             "count": "coalesce(message_count, 1)",
         }
@@ -300,27 +324,36 @@ def _consumers(exchanges: Relation) -> Relation:
             "refused": "count_if(back and response_code != 0)",
             "unanswered": "count_if(back and status = 'unanswered')",
             "sent_again": "sum(if(sent and not dead, count, 0))",
-            "redelivered": "sum(if(not back and not sent and not dead, count, 0))",
+            "redelivered": "sum(if(read and not dead, count, 0))",
             "dead_letters": "sum(if(sent and dead, count, 0))",
-            "dead_letters_read": "sum(if(not back and not sent and dead, count, 0))",
+            "dead_letters_read": "sum(if(read and dead, count, 0))",
+            # as `analytics.diagnosis.rules.consumers.returns.is_spent`
+            "_beyond_limit": "sum(if(stored and not dead and made > most, count, 0))",
+            "_at_limit": "sum(if(stored and not dead and made = most, count, 0))",
+            "_locks": "count_if(lock)",
             "_moved_to_dlq": _MOVED_TO_DLQ,
-            "first_time": "min(request_time)",
-            "last_time": "max(request_time)",
+            "first_time": "min(if(lock, null, request_time))",
+            "last_time": "max(if(lock, null, request_time))",
         },
     )
     sums = ("refused", "unanswered", "sent_again", "redelivered", "dead_letters_read")
-    return each.grouped(
+    groups = each.grouped(
         ("group",),
         {
+            "_events": "sum(times - _locks)",
             "sent_back": "sum(if(back, times, 0L))",
             "messages": "count_if(back and returned is not null)",
             "most_times": "coalesce(max(if(back, times, null)), 0L)",
             **{name: f"sum({name})" for name in sums},
-            "dead_letters": "sum(dead_letters + _moved_to_dlq)",
+            "dead_letters": (
+                "sum(dead_letters + _moved_to_dlq + _beyond_limit)"
+                " + if(sum(_locks) > 0, sum(_at_limit), 0L)"
+            ),
             "first_time": "min(first_time)",
             "last_time": "max(last_time)",
         },
     )
+    return groups.where("_events > 0").without("_events")
 
 
 def report_notes(rows: Rows) -> list[str]:

@@ -124,6 +124,8 @@ def test_dead_letters_of_an_orderly_consumer() -> None:
     for name in ("orderly-dead-letters-5x", "orderly-dead-letters-4x"):
         (row,) = by_group(delivery_of([str(SAMPLES / f"{name}.pcap.gz")])).values()
         assert (row["returned"], row["dead"]) == (4, 4)
+        (made,) = tables_of("retries", [str(SAMPLES / f"{name}.pcap.gz")])["consumer_retries"]
+        assert made["dead_letters"] == 4
 
 
 def test_each_member_of_a_broadcast_gets_all() -> None:
