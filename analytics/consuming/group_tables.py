@@ -54,7 +54,7 @@ REBALANCES: Final = ReportTable(
         _GROUP,
         *table_columns("""
             time time: time of the change
-            cause string: `joined`, `left`, `connection ended: …`, `subscribed otherwise`; `told by
+            cause string: `joined`, `left`, `connection ended: …`, `subscription changed`; `told by
               the broker`: who changed is not in the capture; `not seen`: queues moved and nothing
               says why
             client string: client that joined or left

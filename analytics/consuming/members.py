@@ -146,7 +146,7 @@ class Members:
         form = tuple(sorted(text for text in event.texts if text.startswith("subscription=")))
         before = self._forms.get(event.client)
         if form and before is not None and before != form:
-            self._change(event.time, "subscribed otherwise", event, len(self._now))
+            self._change(event.time, "subscription changed", event, len(self._now))
         if form:
             self._forms[event.client] = form
 

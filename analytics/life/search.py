@@ -122,9 +122,10 @@ class MessageSearch:
             elif is_send(name):
                 self.senders_seen += 1
                 self.relays.add(row)
-            elif row.request_code == RequestCode.LOCK_BATCH_MQ:
-                if len(self.orderly) < MOST_FETCHERS:
-                    self.orderly.update(facts_in(row.facts, GROUP))
+            elif (
+                row.request_code == RequestCode.LOCK_BATCH_MQ and len(self.orderly) < MOST_FETCHERS
+            ):
+                self.orderly.update(facts_in(row.facts, GROUP))
 
     def _add(self, row: MessageRecord) -> bool:
         """Add a row; return whether it is about a matching message."""

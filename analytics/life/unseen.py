@@ -78,7 +78,7 @@ def unseen_of(found: Found, topic: str | None, around: Surroundings) -> list[str
     lines += _of_acknowledgement(found)
     lines += _of_return(rows, around.orderly)
     if around.gap_bytes:
-        lines.append(f"{around.gap_bytes} bytes are missing from the captures")
+        lines.append(f"{around.gap_bytes} bytes missing from the captures")
     return lines
 
 
@@ -157,8 +157,8 @@ def _record(row: MessageRecord) -> str:
 
 def _of_no_response(around: Surroundings) -> str:
     if around.stores:
-        return "no attempt got a response; the given stores do not have it"
-    return "no attempt got a response: unknown whether it was stored"
+        return "whether it was stored (no attempt got a response; the given stores do not have it)"
+    return "whether it was stored (no attempt got a response)"
 
 
 def _of_some(open_: int, around: Surroundings) -> str:
@@ -166,7 +166,7 @@ def _of_some(open_: int, around: Surroundings) -> str:
     attempts = f"{_count(open_, 'attempt')} without a response"
     if around.stores:
         return f"the given stores have no copy of {attempts}"
-    return f"unknown whether {attempts} stored it"
+    return f"whether {attempts} stored it"
 
 
 def _count(number: int, noun: str) -> str:
@@ -177,7 +177,7 @@ def _of_transaction(rows: Sequence[MessageRecord]) -> list[str]:
     events = _events(rows)
     if PREPARED not in events or events & {COMMITTED, ROLLED_BACK}:
         return []
-    return ["no commit or rollback captured: unknown whether it becomes visible"]
+    return ["whether it becomes visible (no commit or rollback was captured)"]
 
 
 def _of_delivery(found: Found, topic: str | None, around: Surroundings) -> list[str]:
@@ -223,7 +223,7 @@ def _of_acknowledgement(found: Found) -> list[str]:
     missing = sorted(group for group in groups - done if group is not None)
     if not missing:
         return []
-    return [f"no acknowledgement or offset commit of {_named(missing)} captured"]
+    return [f"an acknowledgement or offset commit of {_named(missing)}"]
 
 
 def _of_return(rows: Sequence[MessageRecord], orderly: Collection[str]) -> list[str]:
@@ -231,11 +231,11 @@ def _of_return(rows: Sequence[MessageRecord], orderly: Collection[str]) -> list[
     lines = []
     for last in last_returns(rows, orderly):
         if not last.spent:
-            lines.append(f"not redelivered to {last.group} within the capture")
+            lines.append(f"a redelivery to {last.group}")
         elif not last.accepted:
             lines.append(
-                f"no response to the last return of {last.group} captured: unknown whether it went"
-                " to the DLQ"
+                f"whether it went to the DLQ (no response to the last return of {last.group} was"
+                " captured)"
             )
     return lines
 

@@ -311,6 +311,7 @@ def problem_card(row: Row, shown_time: Show, proofs: Proofs) -> str:
     proof = str(row["filter"])
     numbers = re.fullmatch(r"frame\.number in \{([\d, ]+)\}", proof)
     browse = proofs.of_packets(numbers[1].split(", ")).browse if numbers else proofs.browse("")
+    wireshark = f"<p>Wireshark: {tag('code', escaped(proof))}</p>" if proof else ""
     return (
         f'<article class="problem {kind}{follows}"><p><span class="severity">{escaped(kind)}</span>'
         f" <strong>{escaped(row['title'])}</strong></p>"
@@ -318,7 +319,7 @@ def problem_card(row: Row, shown_time: Show, proofs: Proofs) -> str:
         f"<details><summary>Evidence and explanation</summary>"
         f"{_list('', row['details'])}<p>{escaped(row['explanation'])}</p>"
         f"{_list('Evidence', row['evidence'])}"
-        f"<p>Wireshark: {tag('code', escaped(proof))}</p><p>{tag('code', escaped(browse))}</p>"
+        f"{wireshark}<p>{tag('code', escaped(browse))}</p>"
         f"{_list('See', row['references'])}</details></article>"
     )
 

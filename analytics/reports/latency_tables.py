@@ -262,7 +262,7 @@ NETWORK = ReportTable(
 RELAYED = ReportTable(
     "relays",
     "Proxies and relays",
-    "One row per relay address and upstream server. Other latencies are those of both hops.",
+    "One row per relay address and upstream server. Latencies in other tables include both hops.",
     RELAY_COLUMNS,
     order=("-sends", "relay", "server_address", "from_host"),
 )

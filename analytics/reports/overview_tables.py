@@ -33,7 +33,7 @@ ERRORS = ReportTable(
         *table_columns("""
             class string: `failed`; `stored, not durable`: the message is there, but not on disk or
               on a slave in time; `expected`: a consumer asked for its retry topic before it was
-              made
+              created
             response string: response code name
             code int: response code
             remark string: remark of the first response; similar remarks differ only in numbers and

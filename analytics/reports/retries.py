@@ -303,7 +303,8 @@ def _consumers(exchanges: Relation) -> Relation:
     rows = chosen.adding(
         {
             "group": (
-                f"if({lock}, {_fact(GROUP, '.+?')}, if({sent}, {named}, coalesce(`group`, {named})))"
+                f"if({lock}, {_fact(GROUP, '.+?')},"
+                f" if({sent}, {named}, coalesce(`group`, {named})))"
             ),
             "back": back,
             "lock": lock,

@@ -69,8 +69,8 @@ CONNECTS = ReportTable(
     "failed_connects",
     "Failed connection attempts",
     (
-        "One row per broker and client address. Send attempts inferred from these connection "
-        "attempts are counted; the message is unknown for the others."
+        "One row per broker and client address. The column attempts counts the send attempts "
+        "inferred from these connection attempts; for the rest, the message is unknown."
     ),
     (
         *CONNECT_COLUMNS,

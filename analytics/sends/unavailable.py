@@ -195,16 +195,20 @@ def about_connects(rows: Sequence[Row]) -> list[str]:
             continue
         silent, connects = sum_of([row], "silent"), sum_of([row], "connects")
         probes = (
-            f"; {counted(silent, 'connection')} of it carried no request, so some attempts may be"
-            " those of a probe"
+            f"; {counted(silent, 'connection')} from this client carried no request, so some"
+            " attempts may come from a probe"
             if silent
             else ""
         )
-        role = "sends messages to it" if row["who"] == PRODUCER else "is one of its clients"
+        role = (
+            "sends messages to the broker"
+            if row["who"] == PRODUCER
+            else "is one of the broker's clients"
+        )
         notes.append(
             f"{row['broker']} could not be reached: {counted(connects, 'connection attempt')} of"
-            f" {row['client']}, which {role}, failed{probes}. Messages for it that were never sent"
-            " are not counted."
+            f" {row['client']}, which {role}, failed{probes}. Messages for {row['broker']} that"
+            " were never sent are not counted."
         )
     strangers = [row["connects"] for row in rows if row["who"] == STRANGER]
     if count := sum(number for number in strangers if isinstance(number, int)):

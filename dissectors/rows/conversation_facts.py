@@ -59,15 +59,15 @@ CONVERSATION_FACTS: Final = (
         "Certificate",
     ),
     FactKind(TLS_ISSUER, "issuer of this certificate", "Certificate"),
-    FactKind(TLS_NOT_BEFORE, "UTC from which it is valid", "Certificate"),
-    FactKind(TLS_NOT_AFTER, "UTC up to which it is valid", "Certificate"),
+    FactKind(TLS_NOT_BEFORE, "time from which it is valid, UTC", "Certificate"),
+    FactKind(TLS_NOT_AFTER, "time until which it is valid, UTC", "Certificate"),
     FactKind(TLS_NAMES, "names and addresses that it is for", "Certificate"),
     FactKind(TLS_CLIENT_SUBJECT, "subject of the client's certificate", "Certificate"),
     FactKind(
         IDLE_MS,
-        "ms without payload before the first FIN or RST, before the payload that a RST answers"
-        " within a second, or before a segment that was retransmitted repeatedly, where they are at"
-        " least 3 s",
+        "length of a pause without payload, ms, if at least 3 s: before the first FIN or RST,"
+        " before payload that an RST answers within a second, or before a segment that was"
+        " retransmitted repeatedly",
         "TCP",
     ),
     FactKind(

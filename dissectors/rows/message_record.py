@@ -44,7 +44,7 @@ EVENTS: Final = {
     UNDECIDED: "its producer ended the transaction or responded to a check with `unknown`",
     CHECKED: "the broker checked back with its producer",
     RECALLED: "recalled before its delivery time",
-    ON_DISK: "in the commit log of a broker: only of `decode store`, which also has the commits,"
+    ON_DISK: "in the commit log of a broker: only from `decode store`, which also has the commits,"
     " rollbacks, and offsets in the store",
 }
 """Event → what it means; the events in the order of a message's life."""

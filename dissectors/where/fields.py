@@ -250,8 +250,10 @@ def _number_of(field: WhereField, text: str) -> Number:
         number = field.number_of(text) if field.number_of is not None else None
         if number is not None:
             return number
-        names = " or a name" if field.number_of is not None else ""
-        raise ValueProblem(f"{field.name} is a number{names}, not {text!r}")
+        if field.number_of is not None:
+            raise ValueProblem(f"{text!r} is neither a number nor a known name of {field.name}")
+        form = "a duration, such as 50ms" if field.needs_unit else "a number"
+        raise ValueProblem(f"{field.name} is {form}, not {text!r}")
     value, unit = Fraction(match[1]), match[2]
     if unit:
         value *= _factor_of(field, unit)

@@ -75,7 +75,7 @@ def view_of(
     return chosen[0] if chosen else View.exchanges
 
 
-def _sort(_option: str, wanted: Order | None, view: View, follow: bool) -> Order | None:
+def sort_of(_option: str, wanted: Order | None, view: View, follow: bool) -> Order | None:
     """Return the order of the rows; raise CommandError if they cannot be sorted."""
     if wanted is not None and view not in (View.exchanges, View.list_messages):
         raise usage_error("--sort", "works only with exchanges and --list-messages")
@@ -191,7 +191,7 @@ class DecodeRequest:
         "Sort by request time, slowest first, or as completed "
         "(default: time for table output from files, otherwise completion).",
         "Filters",
-        read=_sort,
+        read=sort_of,
         needs=("view", "follow"),
     )
     columns: tuple[str, ...] = columns_of_view(options.COLUMNS)

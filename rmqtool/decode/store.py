@@ -5,10 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ui import common_options as options
-from ..ui.declared import argument, command_with, declared, derived
+from ..ui.common_options import Order
+from ..ui.declared import argument, command_with, declared, derived, option
 from ..ui.errors import print_note
+from ..ui.option_values import usage_error
 from ..ui.status import ExitStatus
-from .options import DecodeRequest, View, columns_of_view
+from .options import DecodeRequest, View, columns_of_view, sort_of
+
+
+def _sort_of_store(name: str, wanted: Order | None, view: View, follow: bool) -> Order | None:
+    """Return the order of the rows; raise CommandError for one by latency."""
+    if wanted is Order.latency:
+        raise usage_error(name, "is time or completion: a store has no latencies")
+    return sort_of(name, wanted, view, follow)
 
 
 @declared
@@ -18,7 +27,14 @@ class StoreRequest(DecodeRequest):
     folder: str = argument(
         "DIR", "Copy of a broker's store folder, or of its commitlog folder.", "", required=True
     )
-    where: str = options.where(example="event == stored")
+    where: str = options.where(example="event == on_disk")
+    sort: Order | None = option(
+        "Sort by store time, or keep the order of the store (completion).",
+        "Filters",
+        read=_sort_of_store,
+        needs=("view", "follow"),
+    )
+    output: str = option("Output file.", "Output", "-", metavar="FILE|-")
     columns: tuple[str, ...] = columns_of_view(options.columns("time,event,topic"))
     view: View = derived(lambda: View.list_messages, value=View.list_messages)
 

@@ -132,7 +132,11 @@ class DiagnoseRequest:
 
     def check(self) -> None:
         """Raise CommandError for no input, or for contradicting inputs."""
-        if bool(self.inputs) == (self.interface is not None):
+        if self.inputs and self.interface is not None:
+            raise CommandError(
+                "a file and an interface cannot be combined", "omit one of them", ExitStatus.USAGE
+            )
+        if not self.inputs and self.interface is None:
             raise CommandError(
                 "no input given; name a file, or an interface with -i",
                 "rmqtool diagnose incident.pcap",

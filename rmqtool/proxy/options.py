@@ -91,7 +91,7 @@ class ProxyRequest:
         "Record decrypted packets as pcapng, or - for stdout.", _RECORD, metavar="FILE|-"
     )
     output: str | None = option(
-        "Also write a decoded log (.jsonl, .csv, or .parquet).", _RECORD, metavar="FILE"
+        "Also write decoded rows to this .jsonl, .csv, or .parquet file.", _RECORD, metavar="FILE"
     )
     force: bool = common.FORCE
     mirror: str | None = option(

@@ -64,10 +64,10 @@ class Output:
             return sys.stdout.buffer
         if self.path.is_dir() or self.name.endswith("/"):
             hint = (
-                "for a decoded log, use -T jsonl, or -T parquet and a name without .parquet; "
-                "other formats need a file name"
+                "give a file name; only decode pcap and decode live write a folder (a decoded log),"
+                " with -T jsonl, or with -T parquet and a name without .parquet"
             )
-            raise CommandError(f"{self.path} is a folder", hint, ExitStatus.USAGE)
+            raise CommandError(f"{self.name} is a folder", hint, ExitStatus.USAGE)
         refuse_existing(self.name, self._force)
         is_file = not self.path.exists() or self.path.is_file()
         if not direct and is_file and not self.name.startswith(_DESCRIPTORS):

@@ -231,7 +231,9 @@ class FrameDecoder:
             self._body_left = 0
             self._give(out)
         elif self._head_size and self.synchronized:
-            self._report(FindingKind.FRAME_CUT, f"only {self._head_size} bytes of it are there")
+            self._report(
+                FindingKind.FRAME_CUT, f"only {self._head_size} bytes of the frame are there"
+            )
         self._lose()
 
     def release(self) -> None:

@@ -71,7 +71,7 @@ _TABLE: Final = """
 consumer: `TYPE MODEL GROUP` of a consumer group <- heartbeat: body
 producer: a producer group <- heartbeat: body
 consume_from: `WHERE GROUP`: where a group without an offset starts <- heartbeat: body
-respelled: member of the body in another spelling than Java's, which brokers since 5.4 do not read
+respelled: field of the body that is not spelled as in Java; brokers since 5.4 do not read it
   <- heartbeat: body
 subscription: `GROUP TOPIC TYPE EXPRESSION` of a subscription <- heartbeat: body
 route: `PERM READ WRITE IDS NAME` of a broker in a route: permission bits, numbers of queues, ids

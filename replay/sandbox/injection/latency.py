@@ -84,7 +84,7 @@ def latency_of(text: str) -> Latency:
     try:
         durations = [float(duration_ms(part)) for part in parts]
     except SandboxError as error:
-        raise SandboxError(f"{text!r} is not a valid latency: {error.reason}", error.hint) from None
+        raise SandboxError(f"{text!r} is not a valid latency", error.hint) from None
     latency = Latency(shape, *durations)
     if shape in ("uniform", "lognormal") and latency.second_ms < latency.first_ms:
         raise SandboxError(f"latency {text!r}: the second duration is below the first")

@@ -53,7 +53,7 @@ def test_an_outage_of_the_only_broker_is_in_every_report(recorded: tuple[str, Ta
         assert tries < int(str(found["connects"])) <= tries + PROBES
         assert (found["refused"], found["no_response"]) == (found["connects"], 0)
         assert found["silent"], "the probe also came through, so some may be the probe's"
-        assert "may be those of a probe" in said
+        assert "may come from a probe" in said
     elif name == "latency":
         (outage,) = tables["latency_unavailable"]
         assert 10_000_000 < int(str(outage["lasted_us"])) < 30_000_000

@@ -87,7 +87,7 @@ def test_what_tables_show_can_be_filtered() -> None:
         ("failed == maybe", "failed is true or false, not 'maybe'"),
         ("failed > 1", "failed has no order"),
         ("failed ~ x", "failed is not text"),
-        ("code == SEND_MESSAGE", "code is a number or a name"),
+        ("code == SEND_MESSAGE", "neither a number nor a known name of code"),
     ],
 )
 def test_what_is_wrong_is_said(expression: str, reason: str) -> None:

@@ -161,7 +161,7 @@ def test_a_quote_and_a_backslash_in_quotes() -> None:
         ("body_bytes > 5ms", "5ms", "B, kB, KiB"),
         ("queue_id > 5ms", "5ms", "has no unit"),
         ("queue_id > five", "five", "is a number"),
-        ("request_code == SEND_MESSAG", "SEND_MESSAG", "number or a name"),
+        ("request_code == SEND_MESSAG", "SEND_MESSAG", "neither a number nor a known name"),
         ("status == unansweredd", "unansweredd", "did you mean unanswered"),
         ("request_name == SEND_MESAGE_V2", "SEND_MESAGE_V2", "did you mean SEND_MESSAGE_V2"),
         ("findings == GAPS", "GAPS", "did you mean GAP"),

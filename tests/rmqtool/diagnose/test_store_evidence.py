@@ -181,7 +181,7 @@ def test_a_trace_has_the_copies_of_a_store(tmp_path: Path) -> None:
     after = rmqtool("trace", CAPTURE, KEYS[0], "--store", store, "-q")
     assert before.status == after.status == 0
     assert "broker's store" not in before.out
-    assert "unknown whether the attempt without a response stored it" in before.out
+    assert "capture: whether the attempt without a response stored it" in before.out
     assert after.out.count("in the broker's store: FaultTopic, queue 0, offset 0") == 1
     words = " ".join(after.out.split())
     assert "in the broker's store once" in words

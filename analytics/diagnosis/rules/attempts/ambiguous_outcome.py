@@ -175,8 +175,8 @@ RULE = DiagnosisRule(
     messages=_key,
     references=("apache/rocketmq#4609", "apache/rocketmq#2735"),
     limits=(
-        "A later delivery does not count as evidence, because pull rows do not record which"
-        " messages they returned."
+        "This rule does not look for a later delivery, which would prove that the message was"
+        " stored; rmqtool trace shows deliveries."
     ),
     needs={Need.SENDS, Need.CONNECTIONS},
     rests_on_absence=True,

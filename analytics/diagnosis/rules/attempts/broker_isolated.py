@@ -14,16 +14,16 @@ RULE = DiagnosisRule(
     title="A producer avoids a broker for a while because it failed or was slow",
     searched=("notAvailableDuration", "latencyMax", "broker isolated by producer"),
     proof=(
-        "Applied to the captured attempts, the client version's fault strategy isolates a broker."
-        " During that time, the producer sends only to other brokers, and chance is an unlikely"
-        " explanation."
+        "According to the fault strategy of the client's version, the captured attempts isolate a"
+        " broker. During that time, the producer sends only to other brokers, and chance is an"
+        " unlikely explanation."
     ),
     explanation=(
         "With sendLatencyFaultEnable, a producer avoids a broker that failed or was slow. Since"
         " 5.1.4, it does so for 10 s after a failure, and for at least 2 s after a send that took"
-        " 550 ms or longer. Earlier versions: 600 s after a failure, 30 s or more after a slow"
-        " send; in both cases, a fast response ends it. This protects sends and is not itself a"
-        " problem."
+        " 550 ms or longer. Earlier versions avoid it for 600 s after a failure, and for 30 s or"
+        " more after a slow send, unless a fast response ends it sooner. This protects sends and is"
+        " not itself a problem."
     ),
     advice=(
         "Find out why sends to the broker failed or were slow. setNotAvailableDuration and"

@@ -41,7 +41,7 @@ RULE = DiagnosisRule(
     searched=("send message latency", "cost time", "gRPC send slow", "RT jitter"),
     proof=(
         "Three successful SendMessage calls take 250 ms or longer, or one takes 550 ms or longer."
-        " Each takes at least ten times as long as the fastest 10 % of the proxy's sends."
+        " Each takes at least ten times as long as the fastest tenth of the proxy's sends."
     ),
     explanation=(
         "A proxy forwards the message to a broker, or stores it itself in local mode, and responds"

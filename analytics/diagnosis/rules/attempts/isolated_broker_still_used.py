@@ -142,7 +142,13 @@ def _isolated(judged: JudgedProducer, context: Context) -> Iterable[Case]:
             length = plain_duration(window.end - window.start)
             what = f"isolates {broker} for {length}: {window.cause}"
             if attempt is not None:
-                tally.add(evidence_of(attempt, what), last=window.end * 1000)
+                seen = evidence_of(attempt, what)
+                later = window.start - seen.time // 1000
+                if later >= 1000:  # a send without a response has no packet at its timeout
+                    begins = f", beginning {plain_duration(later)} later"
+                    what = f"isolates {broker} for {length}{begins}: {window.cause}"
+                    seen = evidence_of(attempt, what)
+                tally.add(seen, last=window.end * 1000)
             else:
                 tally.add(Evidence("", None, window.start * 1000, 0, what), last=window.end * 1000)
         longest = max(window.end - window.start for window in windows)
@@ -153,6 +159,7 @@ def _isolated(judged: JudgedProducer, context: Context) -> Iterable[Case]:
             Subject(broker=broker, group=judged.group, client=context.client(judged.endpoint)),
         )
         case.evidence = [seen for seen in case.evidence if seen.capture]
+        case.first_time = min(window.start for window in windows) * 1000
         case.rule = ISOLATED
         if context.last_time is not None:
             on = case.last_time > context.last_time
@@ -238,8 +245,8 @@ RULE = DiagnosisRule(
         "producer keeps sending to dead broker",
     ),
     proof=(
-        "Applied to the captured attempts, the client version's fault strategy isolates a broker."
-        " Many sends still go there although another broker of the topic is available."
+        "According to the fault strategy of the client's version, the captured attempts isolate a"
+        " broker. Many sends still go there although another broker of the topic is available."
     ),
     explanation=(
         "A producer uses the queues of a topic in turn. Without the strategy, it forgets a failure"

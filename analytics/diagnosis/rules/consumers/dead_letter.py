@@ -78,7 +78,8 @@ class _Fold(Fold):
             if len(self.sent_keys) < Returns.MAX_MESSAGES:
                 self.sent_keys.add(key)
                 part.keys.add(key)
-            part.tally.add(shown(row, f"sent to {row.topic} and stored"))
+            at_limit = "" if DLQ_PREFIX in (row.topic or "") else " at the redelivery limit"
+            part.tally.add(shown(row, f"sent to {row.topic}{at_limit}: stored"))
             part.clients[row.client_address] += 1
 
     def cases(self, context: Context) -> Iterable[Case]:
@@ -179,17 +180,18 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "A consumer returns a message (36) more often than the request's maxReconsumeTimes allows,"
-        " or with a negative delay level, and the broker responds with success. Or a client sends"
-        " to %DLQ% itself, or to %RETRY% with more reconsume times than allowed, or as many if it"
-        " is orderly. Or an orderly consumer calls ForwardMessageToDeadLetterQueue of a proxy, with"
-        " its number of failures."
+        " or with a negative delay level, and the broker responds with success. Or a client itself"
+        " sends to %DLQ%, or to %RETRY% with a reconsumeTimes above maxReconsumeTimes (an orderly"
+        " consumer: at or above it). Or an orderly consumer calls ForwardMessageToDeadLetterQueue"
+        " of a proxy, with its number of failures."
     ),
     explanation=(
-        "The consumer's code failed: it threw an exception, returned RECONSUME_LATER, or took"
-        " longer than consumeTimeout. The consumer returned the message each time, and the broker"
-        " delivered it again later. After the last allowed attempt, the broker stored it in %DLQ%"
-        " with the name of the group instead. No consumer reads that topic by default: the messages"
-        " are set aside."
+        "The consumer's code failed: it threw an exception, asked for a retry (RECONSUME_LATER;"
+        " orderly: SUSPEND_CURRENT_QUEUE_A_MOMENT), or, if concurrent, took longer than"
+        " consumeTimeout. A concurrent consumer returned the message each time, and the broker"
+        " delivered it again later. An orderly consumer retried it itself, and returned it only at"
+        " its limit. After the last allowed attempt, the broker stored the message in %DLQ% with"
+        " the name of the group. No consumer reads that topic by default."
     ),
     advice=(
         "Check the log of the named consumer at the times of the evidence: what made these messages"

@@ -279,9 +279,9 @@ RULE = DiagnosisRule(
     explanation=(
         "A gRPC push consumer sends its settings, waits for those of the proxy, and then requests"
         " its queues (QueryAssignment) and messages (ReceiveMessage), with a Heartbeat every 10 s."
-        " A consumer that sends nothing more is blocked during its start, for example because it"
-        " does not recognize a response: no message is delivered and no error is shown. A"
-        " consumer can also get stuck after its start: if its listeners are blocked, it receives"
+        " A consumer that sends nothing after its settings is blocked during its start, for example"
+        " because it does not recognize a response: no message is delivered and no error is shown."
+        " A consumer can also get stuck after its start: if its listeners are blocked, it receives"
         " messages until its cache is full, and then sends only heartbeats."
     ),
     advice=(

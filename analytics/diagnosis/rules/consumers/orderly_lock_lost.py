@@ -85,8 +85,8 @@ class _Fold(Fold):
             broker = only(brokers)
             case = tally.case(
                 f"{name} of {self.key} requested locks {tally.count} times in {duration(lasted)},"
-                f" and {broker or 'the brokers'} did not grant them all, so the consumer could"
-                " not consume those queues",
+                f" but {broker or 'the brokers'} did not grant all of them, so the consumer could"
+                " not consume the queues without a lock",
                 Subject(broker=broker, group=self.key, client=name),
             )
             holders = sorted(

@@ -122,11 +122,11 @@ class SlowSends(Fold):
         name, usual = self.name(context), plain_duration(normal)
         if len(slow) == 1:
             longest = plain_duration(worst)
-            return f"{name} took {longest} for one send; most take less than {usual}"
+            return f"{name} took {longest} for one send; the fastest tenth took less than {usual}"
         least = min(row.latency_us or 0 for row in slow)
         return (
             f"{name} took up to {plain_duration(worst)} for a send: {len(slow):,} sends took"
-            f" {plain_duration(least)} or longer, most take less than {usual}"
+            f" {plain_duration(least)} or longer; the fastest tenth took less than {usual}"
         )
 
     def _details(self, context: Context, slow: list[ExchangeRecord], worst: int) -> list[str]:
@@ -192,7 +192,7 @@ RULE = DiagnosisRule(
     searched=("send slow", "send message latency", "putMessage in lock cost time", "RT jitter"),
     proof=(
         "Three successful sends take 250 ms or longer, or one takes 550 ms or longer. Each takes at"
-        " least ten times as long as the fastest 10 % of the broker's sends."
+        " least ten times as long as the fastest tenth of the broker's sends."
     ),
     explanation=(
         "Without obstacles, the broker stores a message in a fraction of a millisecond. Disk"

@@ -174,8 +174,8 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "A response to QueryRoute names an address other than the one the client connected to, and"
-        " every connect of these clients to it fails. Or it names a host name by which these"
-        " clients do not know the proxy, and they make no other call."
+        " every connection attempt of these clients to it fails. Or it names a host name by which"
+        " these clients do not know the proxy, and they make no other call."
     ),
     explanation=(
         "A client asks its configured proxy for a route, and then connects to the addresses in it."

@@ -176,7 +176,7 @@ def _take_check(half: ObservedHalf, row: ExchangeRecord) -> None:
     if row.request_name == CHECK_CALL and len(half.proxied) < MAX_CLIENTS:
         half.proxied.add(row.server_address)
     half.checks.add(
-        asked(row, f"{row.client_address} checks back at {row.server_address} for {half.key}")
+        asked(row, f"{row.client_address} checks back with {row.server_address} about {half.key}")
     )
     if half.stored is None:
         # The sender of the check is the broker; of several, whatever the order, the smallest.

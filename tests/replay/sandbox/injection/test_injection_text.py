@@ -83,7 +83,7 @@ def test_an_injection_of_one_line(text: str, injection: Injection) -> None:
         ("slow-read=0", "not a valid rate"),
         ("slow-read=0.5", "not a valid rate"),
         ("slow-read=5s", "not a valid rate"),
-        ("latency=20", "not a valid duration"),
+        ("latency=20", "not a valid latency"),
         ("busy stored=perhaps", "neither"),
         ("busy times=-1", "not a number"),
     ],

@@ -31,8 +31,8 @@ def test_the_heir_of_a_consumer_that_was_killed(generation: str, count: int) -> 
 def test_a_consumer_that_asks_in_vain() -> None:
     (one,) = problems(RULE, [*REFUSED, lock(10, 4, 4, "holder@1")])
     assert one.title == (
-        "heir@1 of bills requested locks 5 times in 80 s, and 10.0.0.1:10911 did not grant them"
-        " all, so the consumer could not consume those queues"
+        "heir@1 of bills requested locks 5 times in 80 s, but 10.0.0.1:10911 did not grant all"
+        " of them, so the consumer could not consume the queues without a lock"
     )
     assert (one.count, one.confidence) == (5, Confidence.CERTAIN)
     assert (one.subject.client, one.subject.group) == ("heir@1", "bills")
