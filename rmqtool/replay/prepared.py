@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -18,6 +18,7 @@ from dissectors.foreign import Unreadable, converted
 from dissectors.printable import printable
 from dissectors.tcp.source import CaptureError, expand_sources
 from replay.captured.inputs import Input, is_read_once
+from replay.plan.planner import BatchPolicy, Ids, QueuePolicy, RequestPolicy
 from replay.plan.rewrite import (
     RULES,
     Rewrite,
@@ -107,14 +108,8 @@ def _refuse_contradictions(request: ReplayRequest) -> None:
     refuse_existing(request.keep, request.force)
     if request.codes is not None and request.mode != RAW:
         raise usage_error("--codes", "is for --mode raw; the other modes replay messages")
-    of_messages = {
-        "--sample": request.sample,
-        "--rewrite": request.rewrite,
-        "--group": request.group,
-    }
-    for name, given in of_messages.items():
-        if given and request.mode == RAW:
-            raise usage_error(name, "is for messages; --mode raw replays complete requests")
+    if request.mode == RAW:
+        _refuse_for_messages(request)
     if request.jobs > 1 and request.is_live:
         raise usage_error(
             "--jobs", "cannot be combined with live input: each process reads all of it"
@@ -125,6 +120,38 @@ def _refuse_contradictions(request: ReplayRequest) -> None:
     named = [name for name, value in paces if value]
     if len(named) > 1:
         raise usage_error(" and ".join(named), "cannot be combined")
+
+
+_OF_MESSAGES: Final[Mapping[str, object]] = {
+    "sample": None,
+    "rewrite": [],
+    "queues": QueuePolicy.keep,
+    "ids": Ids.keep,
+    "batches": BatchPolicy.keep,
+    "requests": RequestPolicy.send,
+    "group": None,
+    "mark": False,
+    "retries": 0,
+}
+"""options that do not change complete requests, with what applies to these anyway"""
+
+
+def _refuse_for_messages(request: ReplayRequest) -> None:
+    declared = options_of(ReplayRequest)
+    for name, same in _OF_MESSAGES.items():
+        default = declared[name].default
+        value = request.given.get(name, default)
+        # Nobody asks for a default without typing it; a journal ignored what it has, and still does.
+        wanted = name in request.named_options or (request.resume is None and value != default)
+        if wanted and value and value != same:
+            raise usage_error(
+                option_of(name), "is for messages; --mode raw replays complete requests"
+            )
+
+
+def option_of(field: str) -> str:
+    """Return the option of a field that is named after it."""
+    return "--" + field.replace("_", "-")
 
 
 def _check_pipe(request: ReplayRequest) -> None:
@@ -225,8 +252,7 @@ def _take_options(folder: str, options: dict[str, Any], kept: Mapping[str, objec
         if not wanted or wanted == declaration.default:
             options[name] = old if name in kept else wanted
         elif name in PLAN_FIELDS and wanted != old:
-            option = "--" + name.replace("_", "-")
-            raise usage_error(option, f"the run used {old!r}; for another value, start a new run")
+            raise usage_error(option_of(name), f"the run used {old!r}; for another value, start a new run")
 
 
 def _typed(folder: str, value: object, kind: Any) -> Any:

@@ -33,6 +33,8 @@ _REQUIRED: Final = Parameter.empty
 _SAME: Final = object()
 _DECLARED: Final = "declared"
 """key in the field metadata"""
+_NAMED: Final = "named_options"
+"""field, and key of the raw options, with the names of what the command line sets"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -127,6 +129,17 @@ def as_given() -> Any:
     return Declared(None, {}, (), None, {}, None, None, ())
 
 
+def as_named() -> Any:
+    """Declare the field `named_options`: the names of the fields that the command line sets.
+
+    It tells an option that is given with its default value from one that is not given. It is empty
+    for programs that create the request themselves.
+    """
+    return Declared(
+        None, {}, (), None, frozenset(), None, lambda _name, given: given or frozenset(), ()
+    )
+
+
 @dataclass_transform(frozen_default=True)
 def declared(cls: type[Request]) -> type[Request]:
     """Make a class a frozen dataclass; the value of an option is the default of its field."""
@@ -158,7 +171,9 @@ def command_with(
         if name not in without
     }
 
-    def command(**given: Any) -> None:
+    def command(context: typer.Context, **given: Any) -> None:
+        if _NAMED in known:
+            given[_NAMED] = frozenset(name for name in known if _is_given(context, name))
         with paged(bool(given.get("pager"))):
             status = guarded(lambda: run(_read(request, known, given)))
         raise typer.Exit(int(status))
@@ -173,9 +188,16 @@ def command_with(
         for name, declaration in known.items()
         if declaration.parameter is not None
     ]
-    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    context = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    command.__signature__ = Signature([context, *parameters])  # type: ignore[attr-defined]
     command.__doc__ = run.__doc__
     return command
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    """Return whether the command line or the environment sets an option."""
+    source = context.get_parameter_source(name)
+    return source is not None and not source.name.startswith("DEFAULT")
 
 
 def options_of(request: type[Any]) -> dict[str, Declared]:

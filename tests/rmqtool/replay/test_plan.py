@@ -97,6 +97,13 @@ def test_an_address_that_comes_last_in_the_capture_is_refused_before_anything_is
         (["--mode", "raw", "--sample", "50%"], "--mode raw replays complete requests"),
         (["--mode", "raw", "--rewrite", "nowhere.toml"], "--mode raw replays complete requests"),
         (["--mode", "raw", "--group", "g"], "--mode raw replays complete requests"),
+        *(
+            (["--mode", "raw", *option.split()], f"{option.split()[0]}: is for messages")
+            for option in (
+                *("--ids new", "--batches split", "--requests request", "--queues strict"),
+                *("--queues new", "--mark", "--retries 2"),
+            )
+        ),
         (["--rewrite", "nowhere.toml"], "No such file"),
         (["--rewrite", "nowhere.py:f"], "no Python file"),
         (["--format", "xml"], "'xml' is not one of 'table', 'json'"),
@@ -109,6 +116,11 @@ def test_a_wrong_option_is_said_with_the_way_out(arguments: list[str], says: str
     assert done.status == ExitStatus.USAGE, done.err
     assert says in done.err
     assert "Traceback" not in done.err
+
+
+def test_the_raw_mode_takes_options_that_ask_for_what_it_does() -> None:
+    same = "--ids keep --batches keep --requests send --queues keep --no-mark --retries 0"
+    assert len(dry_run("send-sync-5x.pcap", "--mode", "raw", *same.split())) == 8
 
 
 def test_wrong_sources_are_said(tmp_path: Path) -> None:
