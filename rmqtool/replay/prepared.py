@@ -7,7 +7,7 @@ size and digest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -141,7 +141,7 @@ def _refuse_for_messages(request: ReplayRequest) -> None:
     for name, same in _OF_MESSAGES.items():
         default = declared[name].default
         value = request.given.get(name, default)
-        # Nobody asks for a default without typing it; a journal ignored what it has, and still does.
+        # Nobody asks for a default without typing it. What a journal has was ignored before, too.
         wanted = name in request.named_options or (request.resume is None and value != default)
         if wanted and value and value != same:
             raise usage_error(
@@ -207,7 +207,7 @@ def _resumed(folder: str, request: ReplayRequest) -> tuple[ReplayRequest, _Store
     options = dict(request.given)
     functions = [name for name in request.rewrite if not name.endswith(RULES)]
     options["rewrite"] = [name for name in request.rewrite if name.endswith(RULES)]
-    _take_options(folder, options, run.options)
+    _take_options(folder, options, run.options, request.named_options)
     options["rewrite"] = [*options["rewrite"], *functions]
     return read_request(ReplayRequest, options | {"sources": sources}), stored
 
@@ -237,7 +237,9 @@ def _expanded(sources: Sequence[str]) -> list[str]:
         return []
 
 
-def _take_options(folder: str, options: dict[str, Any], kept: Mapping[str, object]) -> None:
+def _take_options(
+    folder: str, options: dict[str, Any], kept: Mapping[str, object], named: Container[str]
+) -> None:
     declared = options_of(ReplayRequest)
     paced = options["speed"] or options["rate"] or options["top_speed"]  # one stands for all three
     for name in (*PLAN_FIELDS, *PACE_FIELDS):
@@ -249,10 +251,13 @@ def _take_options(folder: str, options: dict[str, Any], kept: Mapping[str, objec
             raise JournalError(f"{folder}: its options are damaged: {name} is too small")
         if paced and name in ("speed", "rate", "top_speed"):
             continue
-        if not wanted or wanted == declaration.default:
+        # of rewrites only the rules are in a journal: with functions alone, none are given here
+        is_given = name in named and name != "rewrite"
+        if not is_given and (not wanted or wanted == declaration.default):
             options[name] = old if name in kept else wanted
         elif name in PLAN_FIELDS and wanted != old:
-            raise usage_error(option_of(name), f"the run used {old!r}; for another value, start a new run")
+            reason = f"the run used {old!r}; for another value, start a new run"
+            raise usage_error(option_of(name), reason)
 
 
 def _typed(folder: str, value: object, kind: Any) -> Any:

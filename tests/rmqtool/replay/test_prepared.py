@@ -218,3 +218,21 @@ def test_a_folder_of_captures_is_replayed_and_resumed(tmp_path: Path) -> None:
     ]
     again = rmqtool("replay", day, "--resume", journal, "--dry-run")
     assert again.status == 0, again.err
+
+
+def test_an_option_with_its_default_counts_when_a_run_is_resumed(tmp_path: Path) -> None:
+    journal = _journal(tmp_path, "--queues", "new", "--ids", "new")
+    for options, says in (
+        (("--no-mark",), "--mark: the run used True"),
+        (("--limit", "0"), "--limit: the run used 3"),
+        (("--ids", "keep"), "--ids: the run used 'new'"),
+    ):
+        done = rmqtool("replay", "--resume", journal, "--dry-run", *options)
+        assert done.status == ExitStatus.USAGE
+        assert says in done.err
+    resume = ("replay", "--resume", journal, "--dry-run", "--format", "jsonl")
+    for options, queues in (((), {None}), (("--queues", "keep"), {"broker-a"})):
+        (journal / STEPS).write_bytes(b"")  # all steps are left to send
+        done = rmqtool(*resume, *options)
+        rows = [json.loads(line) for line in done.out.splitlines()]
+        assert {row["broker"] for row in rows if row["kind"] == "step"} == queues
