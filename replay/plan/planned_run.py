@@ -42,10 +42,12 @@ class PlannedRun:
         budget: Budget | None = None,
         own: Container[object] = (),
         max_ratio: int = MOST_TIMES,
+        is_done: Callable[[int], bool] | None = None,
     ) -> None:
         """`options_of` returns the options for the time of the first command, in ns.
 
-        `relays`: those already known. `own`, `max_ratio`: see `CapturedSource`.
+        `relays`: those already known. `own`, `max_ratio`: see `CapturedSource`. `is_done`: whether
+        an earlier run has done the step of a number, which is counted but not yielded.
         """
         self.budget = Budget() if budget is None else budget
         """limit of decompressed bodies; records where it was reached"""
@@ -55,6 +57,12 @@ class PlannedRun:
         """messages to replay, by topic"""
         self.sends = 0
         """steps so far"""
+        self.done = 0
+        """steps among them that an earlier run has done"""
+        self.done_messages = 0
+        """messages of these"""
+        self.first_due: int | None = None
+        """when the first step that is left is due, ns since the run began"""
         self.last_due = 0
         """when the last step so far is due, ns since the run began"""
         self.planner: Planner | None = None
@@ -70,6 +78,7 @@ class PlannedRun:
         self._options_of = options_of
         self._rewrite = rewrite
         self._loops = loops
+        self._is_done = is_done
 
     @property
     def messages(self) -> int:
@@ -112,18 +121,34 @@ class PlannedRun:
                 options = self._options_of(self.source.first_time)
                 self.planner = Planner(options, self._rewrite, self.budget)
             for planned in portions_of(self.planner.steps(batch)):
-                self._count(planned)
-                yield planned
+                left = self._left_of(planned)
+                self._count(left)
+                yield left
             if self.planner.ended:
                 break
         if self.loop == 0:
             self.skipped.update(self.source.skipped)
+
+    def _left_of(self, planned: list[PlannedSend | Skipped]) -> list[PlannedSend | Skipped]:
+        """Count the steps that an earlier run has done; return the others."""
+        if self._is_done is None:
+            return planned
+        left: list[PlannedSend | Skipped] = []
+        for item in planned:
+            if isinstance(item, PlannedSend) and self._is_done(item.number):
+                self.sends += 1
+                self.done += 1
+                self.done_messages += len(item.messages)
+            else:
+                left.append(item)
+        return left
 
     def _count(self, planned: list[PlannedSend | Skipped]) -> None:
         for item in planned:
             if isinstance(item, PlannedSend):
                 self.sends += 1
                 self.last_due = item.due
+                self.first_due = item.due if self.first_due is None else self.first_due
                 topic = item.messages[0].topic
                 if topic in self.topics or len(self.topics) < MAX_TOPICS:
                     self.topics[topic] += len(item.messages)

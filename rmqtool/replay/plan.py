@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from dissectors.budget import Budget
 from dissectors.live.interface import LiveSource
@@ -15,6 +16,7 @@ from replay.captured.source import SourceError, Survey, survey_of
 from replay.plan.planned_run import PlannedRun
 from replay.plan.planner import PlannedSend, Skipped
 from replay.plan.rewrite import RewriteError
+from replay.run.journal import Progressed, read_steps
 
 from ..decode.undecoded import nothing_decoded
 from ..live.keeping import Keeping, opened_capture
@@ -83,8 +85,9 @@ def planned_of(
     budget: Budget | None = None,
     own: OwnConnections | None = None,
     loops: int | None = None,
+    is_done: Callable[[int], bool] | None = None,
 ) -> PlannedRun:
-    """Return the plan of a request."""
+    """Return the plan of a request; `is_done`: see `PlannedRun`."""
     request = ready.request
     return PlannedRun(
         ready.inputs,
@@ -97,7 +100,18 @@ def planned_of(
         Budget(request.max_output) if budget is None else budget,
         OwnConnections() if own is None else own,
         request.max_ratio,
+        is_done,
     )
+
+
+def plan_to_show(ready: PreparedReplay, survey: Survey) -> PlannedRun:
+    """Return the plan of what is left to send, for people."""
+    if ready.request.resume is None:
+        return planned_of(ready, "dry-run", survey)
+    before = Progressed()
+    for _ in before.receive(read_steps(Path(ready.request.resume))):
+        pass
+    return planned_of(ready, "dry-run", survey, is_done=before.is_done)
 
 
 def batches_of(planned: PlannedRun) -> Iterator[list[PlannedSend | Skipped]]:

@@ -128,10 +128,12 @@ def _step_value(step: PlannedSend, captured: CapturedSend) -> dict[str, object]:
 def summary_lines(planned: PlannedRun, sent: bool) -> list[str]:
     """Return the totals of a plan: messages, topics, duration, and skipped sends with reasons."""
     verb = "replayed" if sent else "would be replayed"
-    lines = [
-        f"{counted(planned.messages, 'message')} in {counted(planned.sends, 'send')} {verb}, "
-        f"over {duration(planned.last_due // 1000)}"
-    ]
+    messages = counted(planned.messages - planned.done_messages, "message")
+    sends = counted(planned.sends - planned.done, "send")
+    length = planned.last_due - (planned.first_due or 0) if planned.done else planned.last_due
+    lines = [f"{messages} in {sends} {verb}, over {duration(max(0, length) // 1000)}"]
+    if planned.done:
+        lines[0] += f"; {count(planned.done)} done by the earlier run"
     topics = [f"{one_line(name)} {count(number)}" for name, number in planned.topics.most_common(8)]
     if topics:
         more = len(planned.topics) - len(topics)

@@ -17,7 +17,7 @@ from ..ui.json_array import rows_output
 from ..ui.screen.progress import Progress
 from ..ui.status import ExitStatus
 from .options import ReplayRequest
-from .plan import batches_of, note_cut_sources, planned_of, readable, refuse_undecoded, surveyed
+from .plan import batches_of, note_cut_sources, plan_to_show, readable, refuse_undecoded, surveyed
 from .plan_lines import plan_json, plan_lines, summary_lines
 from .prepared import PreparedReplay, prepared
 
@@ -37,7 +37,7 @@ def run_replay(request: ReplayRequest) -> ExitStatus:
 def _show(ready: PreparedReplay) -> ExitStatus:
     """Show the plan and the reasons; nothing is sent."""
     request = ready.request
-    planned = planned_of(ready, "dry-run", surveyed(ready))
+    planned = plan_to_show(ready, surveyed(ready))
     terminal = terminal_of(sys.stdout, request.colour)
     table = plan_lines(terminal, len(planned.source.sources), request.is_live)
     as_json = request.format.is_json

@@ -74,7 +74,7 @@ from ..ui.screen.prompts import typed
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
 from .options import RAW, SANDBOX
-from .plan import batches_of, note_cut_sources, planned_of, refuse_undecoded, surveyed
+from .plan import batches_of, note_cut_sources, plan_to_show, planned_of, refuse_undecoded, surveyed
 from .plan_lines import summary_lines
 from .prepared import PreparedReplay
 from .result import result_json, result_lines
@@ -351,7 +351,7 @@ class _Sending:
             f"Pace: {self._request.pace}, at most {request.in_flight} in flight",
         ]
         if not self._request.is_live:
-            planned = planned_of(self._ready, "dry-run", self._survey)
+            planned = plan_to_show(self._ready, self._survey)
             for _ in batches_of(planned):
                 pass
             lines += summary_lines(planned, sent=False)

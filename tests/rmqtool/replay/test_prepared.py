@@ -236,3 +236,19 @@ def test_an_option_with_its_default_counts_when_a_run_is_resumed(tmp_path: Path)
         done = rmqtool(*resume, *options)
         rows = [json.loads(line) for line in done.out.splitlines()]
         assert {row["broker"] for row in rows if row["kind"] == "step"} == queues
+
+
+def test_the_plan_of_a_resumed_run_has_what_is_left_to_send(tmp_path: Path) -> None:
+    journal = _journal(tmp_path)
+    steps = [json.loads(line) for line in (journal / STEPS).read_text().splitlines()]
+    (journal / STEPS).write_text(
+        "".join(json.dumps(row) + "\n" for row in steps if row["step"] != 1)
+    )
+    done = rmqtool("replay", "--resume", journal, "--dry-run", "--loop", "1", "--format", "jsonl")
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    assert [row["step"] for row in rows if row["kind"] == "step"] == [1]
+    shown = rmqtool("replay", "--resume", journal, "--dry-run")
+    assert (
+        "1 message in 1 send would be replayed, over 0 µs; 2 done by the earlier run" in shown.err
+    )
+    assert len(shown.out.splitlines()) == 1 + 1
