@@ -318,7 +318,8 @@ class Planner:
     ) -> Iterator[PlannedSend]:
         options = self.options
         limit = options.limit
-        if limit is not None and self.messages >= limit:
+        # a batch is sent whole or not at all
+        if limit is not None and self.messages + len(messages) > limit:
             self.ended = True
             return
         due = self._pace.due(captured.seen.origin.time, len(messages))

@@ -45,6 +45,9 @@ def test_the_summary_counts_what_is_left_out() -> None:
 def test_options_choose() -> None:
     assert len(dry_run("send-sync-5x.pcap", "--limit", "3")) == 3
     assert len(dry_run("send-batch-5x.pcap", "--batches", "split")) == 12
+    batches = dry_run("send-batch-5x.pcap", "--limit", "11")
+    assert [row["messages"] for row in batches] == [4, 4]  # a third would exceed the limit
+    assert len(dry_run("send-batch-5x.pcap", "--batches", "split", "--limit", "11")) == 11
     rows = dry_run("send-sync-5x.pcap", "--where", "tags == TagB or queue_id == 1")
     chosen = [row for row in rows if row["kind"] == "step"]
     assert 0 < len(chosen) < 8
