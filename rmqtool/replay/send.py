@@ -136,7 +136,8 @@ class _Sending:
         else:
             planned = planned_of(self._ready, run.run, self._survey, self._budget, own)
             journal = JournalWriter(folder, self._request.sync, request.in_flight)
-            replay_run = self._replay_run(planned, config, guard, journal, run)
+            most = request.in_flight
+            replay_run = self._replay_run(planned, config, guard, journal, run, most)
             replay_run.sandbox = sandbox
             figures = self._carried_out(lambda: run_replay(replay_run, self._stoppable), journal)
         self._result(planned, figures, folder)
@@ -151,6 +152,7 @@ class _Sending:
         guard: Guard,
         journal: JournalWriter,
         run: Run,
+        in_flight: int,
     ) -> ReplayRun:
         request = self._request
         return ReplayRun(
@@ -160,7 +162,7 @@ class _Sending:
             guard=guard,
             journal=journal,
             comparison=self._comparison,
-            in_flight=-(-request.in_flight // request.jobs),  # rounded up
+            in_flight=in_flight,
             run=run.run,
             paced=not request.top_speed,
             raw=request.mode == RAW,
@@ -204,7 +206,9 @@ class _Sending:
             )
             own = planned_of(self._ready, run.run, self._survey, self._budget)
             rows = JournalWriter(folder, request.sync, shared=True)
-            replay_run = self._replay_run(own, target, guard, rows, run)
+            # the first processes have what remains: together it is exactly what was asked for
+            most = (request.in_flight + request.jobs - 1 - number) // request.jobs
+            replay_run = self._replay_run(own, target, guard, rows, run, most)
             # Each process reads the whole plan; the first one writes what is skipped.
             replay_run.is_own = lambda step: shares.job_of(step) == number
             replay_run.writes_skipped = not number

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from bench.captures.generate import write_capture
+from dissectors.times import moment_of
 from replay.run.journal import read_skipped, read_steps
 from replay.run.journal_rows import Begin, OutcomeEntry, Result
 from replay.sandbox import Injection, InjectionKind, SandboxOptions, SandboxThread, sandbox_thread
@@ -21,7 +22,7 @@ from tests.patience import wait_for
 from tests.replay.captured_sends import captured_sends
 from tests.rmqtool.command import PROGRAM, ROOT, full_after, process, rmqtool
 
-from .test_run import SENDS, concurrent_capture
+from .test_run import SENDS, concurrent_capture, most_in_flight
 
 SAMPLES = ROOT / "samples"
 
@@ -259,3 +260,21 @@ def test_a_slow_target_has_the_sends_of_all_in_flight(tmp_path: Path) -> None:
         ended = process("replay", tmp_path / "a.pcap", *arguments)
     assert ended.status == 0, ended.err
     assert max(row.late_us for row in _outcomes(tmp_path / "run")) < 5_000_000
+
+
+def test_all_processes_together_have_at_most_as_many_in_flight(tmp_path: Path) -> None:
+    concurrent_capture(tmp_path / "a.pcap")
+    slow = Injection(InjectionKind.LATENCY, latency=latency_of("50ms"))
+    with sandbox_thread(SandboxOptions(brokers=2, injections=[slow])) as box:
+        arguments = ("-n", box.namesrv, "--top-speed", "-o", tmp_path / "run", "-q")
+        ended = process(
+            "replay", tmp_path / "a.pcap", *arguments, "--jobs", "3", "--in-flight", "4"
+        )
+    assert ended.status == 0, ended.err
+    times: list[tuple[int, int]] = []
+    for row in _rows(tmp_path / "run" / "attempts.jsonl"):
+        moment = moment_of(row["request_time"])
+        assert moment is not None
+        times.append((moment.ns, moment.ns + 1000 * int(row["latency_us"])))
+    assert len(times) == SENDS
+    assert most_in_flight(times) <= 4
