@@ -35,7 +35,7 @@ from ..ui.declared import options_of, read_request
 from ..ui.option_values import usage_error
 from ..ui.output import refuse_existing
 from ..ui.status import CommandError, ExitStatus
-from .options import PACE_FIELDS, PLAN_FIELDS, RAW, ReplayRequest
+from .options import PACE_FIELDS, PLAN_FIELDS, RAW, SANDBOX, ReplayRequest
 
 _Argument = TypeVar("_Argument")
 _Value = TypeVar("_Value")
@@ -120,6 +120,50 @@ def _refuse_contradictions(request: ReplayRequest) -> None:
     named = [name for name, value in paces if value]
     if len(named) > 1:
         raise usage_error(" and ".join(named), "cannot be combined")
+    _check_target(request)
+    _refuse_without_effect(request)
+
+
+def _check_target(request: ReplayRequest) -> None:
+    if request.target is None:
+        if request.faults is not None:
+            raise usage_error("--faults", "needs --target sandbox")
+        return
+    if request.target != SANDBOX:
+        raise usage_error("--target", f"unknown target {request.target!r}; use sandbox")
+    if request.namesrv is not None:
+        raise usage_error("--target and --namesrv", "cannot be combined")
+    for name in ("tls", "tls_name", "tls_any_name", "tls_cert", "tls_key"):
+        if getattr(request, name):
+            raise usage_error(option_of(name), "the sandbox has no TLS; omit it")
+
+
+def _refuse_without_effect(request: ReplayRequest) -> None:
+    """Refuse what is given on the command line, and changes nothing with the other options.
+
+    A journal may have such options of an earlier version: they are ignored, as then.
+    """
+    named = request.named_options
+    if "sample_by" in named and request.sample is None:
+        raise usage_error("--sample-by", "needs --sample SHARE")
+    if "max_gap" in named and (request.rate is not None or request.top_speed):
+        other = "--top-speed" if request.top_speed else "--rate"
+        raise usage_error(f"--max-gap and {other}", "cannot be combined: there are no pauses")
+    # At top speed all is due at once. An interface is closed after that time at any pace.
+    timed = request.top_speed and request.duration is not None and request.interface is None
+    if timed and named & {"top_speed", "duration"}:
+        raise usage_error(
+            "--duration and --top-speed", "cannot be combined; use --limit, or set a pace by --rate"
+        )
+    if request.dry_run:
+        for name, value, why in (
+            ("--fail-on", request.fail_on, "needs the results of sends; omit --dry-run"),
+            ("--journal", request.journal, "a dry run has none; write the plan with > FILE"),
+        ):
+            if value:
+                raise usage_error(name, why)
+    if request.in_flight < request.jobs:
+        raise usage_error("--in-flight", f"must be {request.jobs} or more: one for each of --jobs")
 
 
 _OF_MESSAGES: Final[Mapping[str, object]] = {

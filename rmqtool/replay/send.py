@@ -73,7 +73,7 @@ from ..ui.screen.progress import Far, Progress
 from ..ui.screen.prompts import typed
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
-from .options import RAW, SANDBOX
+from .options import RAW
 from .plan import batches_of, note_cut_sources, plan_to_show, planned_of, refuse_undecoded, surveyed
 from .plan_lines import summary_lines
 from .prepared import PreparedReplay
@@ -291,14 +291,12 @@ class _Sending:
 
     def _config(self) -> ProducerConfig:
         request = self._request
-        if request.target is not None and request.target != SANDBOX:
-            raise usage_error("--target", f"unknown target {request.target!r}; use sandbox")
-        if request.target is not None and request.namesrv is not None:
-            raise usage_error("--target and --namesrv", "cannot be combined")
         # The sandbox is not started yet; the run puts in its address (`ReplayRun.sandbox`).
         namesrv = "127.0.0.1:1" if request.target else request.namesrv
-        if namesrv is None and not os.environ.get("NAMESRV_ADDR"):
-            hint = "name a NameServer with -n HOST:PORT, or start a target: --target sandbox"
+        raw = request.mode == RAW  # its target is a broker, which the environment does not name
+        if namesrv is None and (raw or not os.environ.get("NAMESRV_ADDR")):
+            server = "the broker" if raw else "a NameServer"
+            hint = f"name {server} with -n HOST:PORT, or start a target: --target sandbox"
             raise CommandError("no target", hint, ExitStatus.USAGE)
         config = client_config(
             request,
@@ -308,14 +306,14 @@ class _Sending:
             retries=request.retries,
             retries_async=request.retries,
         )
+        if raw and len(config.namesrv_addresses()) > 1:
+            raise usage_error("--namesrv", "name one broker; --mode raw sends to no other")
         if config.tls is not None:
             tls_context(config.tls)  # unusable files are one error, not one per send
         return config
 
     def _sandbox(self) -> SandboxOptions | None:
         request = self._request
-        if request.faults is not None and request.target is None:
-            raise usage_error("--faults", "needs --target sandbox")
         if request.target is None:
             return None
         # ends with the run: accepts all messages in constant memory

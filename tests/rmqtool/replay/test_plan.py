@@ -107,6 +107,17 @@ def test_an_address_that_comes_last_in_the_capture_is_refused_before_anything_is
                 *("--queues new", "--mark", "--retries 2"),
             )
         ),
+        (["--sample-by", "topic"], "--sample-by: needs --sample"),
+        (["--max-gap", "5s", "--rate", "5/s"], "--max-gap and --rate: cannot be combined"),
+        (["--max-gap", "5s", "--top-speed"], "--max-gap and --top-speed: cannot be combined"),
+        (["--duration", "5s", "--top-speed"], "--duration and --top-speed: cannot be combined"),
+        (["--fail-on", "failures"], "--fail-on: needs the results of sends"),
+        (["--journal", "run"], "--journal: a dry run has none"),
+        (["--jobs", "4", "--in-flight", "3"], "--in-flight: must be 4 or more"),
+        (["--target", "moon"], "unknown target 'moon'"),
+        (["--target", "sandbox", "-n", "127.0.0.1:1"], "cannot be combined"),
+        (["--target", "sandbox", "--tls", "system"], "--tls: the sandbox has no TLS"),
+        (["--faults", "nowhere.toml"], "--faults: needs --target sandbox"),
         (["--rewrite", "nowhere.toml"], "No such file"),
         (["--rewrite", "nowhere.py:f"], "no Python file"),
         (["--format", "xml"], "'xml' is not one of 'table', 'json'"),
@@ -119,6 +130,17 @@ def test_a_wrong_option_is_said_with_the_way_out(arguments: list[str], says: str
     assert done.status == ExitStatus.USAGE, done.err
     assert says in done.err
     assert "Traceback" not in done.err
+
+
+def test_the_raw_mode_has_one_broker_as_its_target() -> None:
+    raw = ("replay", SAMPLES / "send-sync-5x.pcap", "--mode", "raw")
+    for arguments, says in (
+        (("-n", "127.0.0.1:1;127.0.0.1:2"), "--namesrv: name one broker"),
+        ((), "name the broker with -n HOST:PORT"),
+    ):
+        done = rmqtool(*raw, *arguments, NAMESRV_ADDR="127.0.0.1:1")
+        assert done.status == ExitStatus.USAGE, done.err
+        assert says in done.err
 
 
 def test_the_raw_mode_takes_options_that_ask_for_what_it_does() -> None:
