@@ -50,9 +50,10 @@ class BadLine(NamedTuple):
 class LineReader:
     """Parses lines of an input as messages."""
 
-    def __init__(self, form: InputForm, pattern: Outgoing) -> None:
-        """`pattern`: defaults for the lines."""
+    def __init__(self, form: InputForm, pattern: Outgoing, in_transactions: bool = False) -> None:
+        """`pattern`: defaults for the lines; `in_transactions`: they are half messages."""
         self._form = form
+        self._in_transactions = in_transactions
         self._pattern = pattern
         self._lines = 0
         self._messages = 0
@@ -88,6 +89,10 @@ class LineReader:
             if name not in _MEMBERS:
                 raise _Wrong(f"has a member {name!r}; known are {', '.join(_MEMBERS)}")
         pattern = self._pattern
+        if self._in_transactions:
+            for name in ("order_key", "broker", "queue", "delay_level"):
+                if members.get(name) is not None:
+                    raise _Wrong(f"has a member {name!r}, which --transaction does not have")
         order_key = _text(members, "order_key") or pattern.order_key
         broker = _text(members, "broker") or pattern.broker
         queue = _whole(members, "queue", 0, 1 << 31)
@@ -107,9 +112,15 @@ class LineReader:
             raise _Wrong("has no topic, and none was given with -t")
         properties = {**default.properties, **_properties(members.get("properties"))}
         level = _whole(members, "delay_level", 1, 19)
+        text = _text(members, "deliver_at")
+        if level is not None and text is not None:
+            raise _Wrong("has a delay_level and a deliver_at: only one can apply")
+        if level is not None or text is not None:
+            for name in ("DELAY", "TIMER_DELIVER_MS"):  # of the command line
+                properties.pop(name, None)
         if level is not None:
             properties["DELAY"] = str(level)
-        if (text := _text(members, "deliver_at")) is not None:
+        if text is not None:
             properties["TIMER_DELIVER_MS"] = str(delivery_of("deliver_at", text))
         flag = _whole(members, "flag", -(1 << 31), 1 << 31)
         return Message(

@@ -247,7 +247,8 @@ class _Run:
         if request.source is None:
             feed: Feed[Outgoing] = IteratorFeed(_copies(pattern, request.count))
         else:
-            reader = LineReader(request.input_form, pattern)
+            half = request.transaction is not None
+            reader = LineReader(request.input_form, pattern, half)
             number = _open(request.source)
             feed = LineFeed(number, lambda line: self._decoded(reader.read(line)), _LONGEST_LINE)
         # A batch is one request, and so it has one topic and one queue.

@@ -69,6 +69,7 @@ def test_any_object_is_a_message_or_a_reason(members: dict[str, object]) -> None
         ('{"body":"x","delay_level":19}', "delay_level"),
         ('{"body":"x","delay_level":true}', "delay_level"),
         ('{"body":"x","deliver_at":"soon"}', "not a valid time"),
+        ('{"body":"x","delay_level":1,"deliver_at":"+5s"}', "only one can apply"),
         ('{"body":"x","keys":[1]}', "keys"),
         ('{"body":"x","properties":{"TAGS":"x"}}', "RocketMQ's own"),
         ('{"body":"x","properties":{"a":{}}}', "neither text nor number"),
@@ -79,6 +80,31 @@ def test_what_is_wrong_with_a_line(line: str, reason: str) -> None:
     read = _reader(InputForm.jsonl).read(line.encode())
     assert isinstance(read, BadLine)
     assert reason in read.reason
+
+
+@pytest.mark.parametrize(
+    "member", ['"order_key":"k"', '"broker":"b"', '"broker":"b","queue":1', '"delay_level":1']
+)
+def test_a_half_message_has_no_queue_of_its_own_and_no_delay(member: str) -> None:
+    line = f'{{"body":"x",{member}}}'.encode()
+    pattern = Outgoing(0, Message("T", b""))
+    read = LineReader(InputForm.jsonl, pattern, in_transactions=True).read(line)
+    assert isinstance(read, BadLine)
+    assert "which --transaction does not have" in read.reason
+    assert isinstance(LineReader(InputForm.jsonl, pattern).read(line), Outgoing)
+
+
+def test_the_delay_of_a_line_replaces_that_of_the_command_line() -> None:
+    pattern = Outgoing(0, Message("T", b"").with_delay_level(3))
+    reader = LineReader(InputForm.jsonl, pattern)
+    for line, kept in (
+        (b'{"body":"x","deliver_at":"2026-11-20T10:00:00"}', {"TIMER_DELIVER_MS": "1795168800000"}),
+        (b'{"body":"x","delay_level":4}', {"DELAY": "4"}),
+        (b'{"body":"x"}', {"DELAY": "3"}),
+    ):
+        read = reader.read(line)
+        assert isinstance(read, Outgoing)
+        assert read.message.properties == kept
 
 
 def test_times_of_delivery() -> None:
