@@ -27,7 +27,7 @@ from replay.validators import why_not_message, why_not_topic, why_not_user_prope
 from ..ui import common_options as common
 from ..ui.common_options import ObjectFormat
 from ..ui.console import When
-from ..ui.declared import argument, declared, option, text_option
+from ..ui.declared import argument, as_named, declared, option, text_option
 from ..ui.errors import print_note
 from ..ui.option_names import MESSAGE
 from ..ui.option_values import about, one_of, usage_error
@@ -227,6 +227,8 @@ class SendCommand:
     force: bool = option("Overwrite existing --log and --capture files.", _RESULTS, False)
     colour: When = common.COLOR
     quiet: bool = common.QUIET
+    named_options: frozenset[str] = as_named()
+    """options that the command line sets"""
 
     @property
     def inputs(self) -> list[str]:
@@ -297,6 +299,7 @@ def _refuse_contradictions(command: SendCommand) -> None:
             ("--batch", command.batch > 1),
             ("--broker", command.broker is not None),
             ("--order-key", command.order_key is not None),
+            ("--delay-level", command.delay_level is not None),
             (f"--mode {command.mode}", command.mode is not SendMode.SYNC),
         ):
             if used:
@@ -307,6 +310,31 @@ def _refuse_contradictions(command: SendCommand) -> None:
         raise usage_error("--delay-level and --deliver-at", "cannot be combined")
     if not command.topic and not (command.source and command.input_form is InputForm.jsonl):
         raise usage_error("--topic", "name the topic: -t TOPIC")
+    _refuse_without_effect(command)
+
+
+def _refuse_without_effect(command: SendCommand) -> None:
+    """Refuse what changes nothing with the other options, because Java's producer ignores it."""
+    oneway = command.mode is SendMode.ONEWAY
+    chosen = "--broker" if command.broker is not None else "--order-key"
+    is_chosen = command.broker is not None or command.order_key is not None
+    if command.input is not None and command.source is None:
+        raise usage_error("--input", "is the format of lines: name their file, or - for stdin")
+    if "compress" in command.named_options and command.compress != _OFF and command.batch > 1:
+        raise usage_error("--compress", "cannot be combined with --batch: batches stay as they are")
+    if "retries" in command.named_options and command.retries:
+        if oneway:
+            raise usage_error("--retries", "cannot be combined with --mode oneway: no responses")
+        if is_chosen and command.mode is SendMode.SYNC:
+            raise usage_error(
+                "--retries", f"cannot be combined with {chosen}; only --mode async retries there"
+            )
+    if command.fault_strategy is not None and is_chosen:
+        raise usage_error(
+            "--fault-strategy", f"cannot be combined with {chosen}, which chooses the queue"
+        )
+    if command.trace and oneway:
+        raise usage_error("--trace", "cannot be combined with --mode oneway: no responses")
 
 
 def _is_piped() -> bool:

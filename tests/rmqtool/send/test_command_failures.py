@@ -116,6 +116,20 @@ def test_a_piped_body_is_one_message(box: SandboxThread, tmp_path: Path) -> None
             ("-t", "T", "--body", "x", "--transaction", "commit", "--batch", "2"),
             "cannot be combined",
         ),
+        *(
+            (("-t", "T", "--body", "x", *options.split()), message)
+            for options, message in (
+                ("--transaction commit --delay-level 1", "cannot be combined with --delay-level"),
+                ("--input jsonl", "--input: is the format of lines"),
+                ("--batch 2 --compress zlib", "--compress: cannot be combined with --batch"),
+                ("--retries 1 --mode oneway", "--retries: cannot be combined with --mode oneway"),
+                ("--retries 1 -b b", "--retries: cannot be combined with --broker"),
+                ("--retries 2 --order-key k", "--retries: cannot be combined with --order-key"),
+                ("--fault-strategy 5.1 -b b", "--fault-strategy: cannot be combined with --broker"),
+                ("--fault-strategy 5.1 --order-key k --mode async", "with --order-key"),
+                ("--trace --mode oneway", "--trace: cannot be combined with --mode oneway"),
+            )
+        ),
         (("-t", "T", "--body", "x", "--acl", "env"), "ROCKETMQ_ACCESS_KEY"),
         (("-t", "T", "--body", "x", "--tls", "nowhere.pem"), "no file"),
         (("-t", "T", "--body", "x", "--tls-name", "a"), "needs --tls"),
