@@ -386,8 +386,9 @@ def _reason_of_cancel(problem: BaseException) -> ClosedError:
 
 
 def with_attempts(result: SendResult, sending: Sending) -> SendResult:
-    """Return a result with all attempts, including later ones."""
-    return msgspec.structs.replace(result, attempts=tuple(sending.attempts))
+    """Return a result with all attempts and errors of hooks, including later ones."""
+    attempts, errors = tuple(sending.attempts), tuple(sending.hook_errors)
+    return msgspec.structs.replace(result, attempts=attempts, hook_errors=errors)
 
 
 def wrapped_queue(config: ProducerConfig, queue: MessageQueue) -> MessageQueue:

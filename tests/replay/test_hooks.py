@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
+from dissectors.remoting.command import RemotingCommand
 from replay.errors import BrokerError, ForbiddenError, HookError
 from replay.fault import FaultSettings
 from replay.hooks import SendContext
 from replay.message import AttemptOutcome, MessageQueue, SendMode
 
-from .script import Bench, refusing
+from .script import Bench, ScriptLink, refusing
 from .sending.sends import ASYNC, ONEWAY, SYNC, every_broker, failure_of, result_of, send
 
 every_mode = pytest.mark.parametrize("mode", [SYNC, ASYNC, ONEWAY])
@@ -120,6 +121,24 @@ def test_errors_of_send_hooks_are_kept_with_the_failure() -> None:
     failed = failure_of(send(bench))
     assert isinstance(failed.cause, BrokerError)
     assert [str(one) for one in failed.hook_errors] == ["before", "after False"] * 3
+
+
+def test_errors_of_later_attempts_are_kept_with_what_was_stored_before() -> None:
+    bench = Bench(hooks=(Failing(),), retry_another_broker_when_not_store_ok=True)
+
+    def serve(link: ScriptLink, command: RemotingCommand, body: bytes) -> None:
+        first = len(bench.network.sent(310)) == 1
+        link.answer(
+            command,
+            11 if first else 14,
+            {"msgId": "A", "queueId": "1", "queueOffset": "2"},
+        )
+
+    every_broker(bench, serve)
+    result = result_of(send(bench))
+    assert len(result.attempts) == 3
+    errors = [str(one) for one in result.hook_errors]
+    assert errors == ["before", "after True", *["before", "after False"] * 2]
 
 
 def test_without_errors_there_are_none() -> None:
