@@ -80,9 +80,9 @@ class SendHandlers:
         most = self._state.groups.of(group).retry_max
         if header.max_reconsume_times is not None:
             most = header.max_reconsume_times
-        if message.reconsume_times < most:
-            return message
-        return self._rules.dead(message, group)
+        # 4.x compares by >=, 5.x by >: an orderly consumer of 5.x has counted the last try, too
+        times = message.reconsume_times - self._state.options.is_5
+        return message if times < most else self._rules.dead(message, group)
 
     @serves(RequestCode.SEND_BATCH_MESSAGE)
     @with_region

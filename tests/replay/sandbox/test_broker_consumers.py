@@ -103,6 +103,21 @@ def test_a_message_sent_back_comes_again_and_ends_as_a_dead_letter(broker: Talk)
     assert dead.properties["DLQ_ORIGIN_MESSAGE_ID"] == message.offset_msg_id
 
 
+@pytest.mark.parametrize(("release", "dead"), [("4.9.8", [1, 2]), ("5.3.3", [2])])
+def test_a_send_to_the_retry_topic_may_be_the_last_one(release: str, dead: list[int]) -> None:
+    """SendMessageProcessor compares the number of tries with their limit by >= in 4.x, > in 5.x."""
+    with (
+        sandbox_thread(SandboxOptions(server_version=release)) as box,
+        Talk(box.addresses["broker-a"]) as broker,
+    ):
+        broker.send(34, body=heartbeat("one", consumers={"g": TOPIC}))
+        assert {broker.receive().code, broker.receive().code} == {40, 0}
+        for times in range(3):
+            fields = send_fields("%RETRY%g") | {"j": str(times), "l": "1"}
+            assert broker.ask(310, fields, b"x").code == 0
+        assert [one.reconsume_times for one in read(broker, "%DLQ%g")] == dead
+
+
 def test_a_delayed_message_comes_when_it_is_due(broker: Talk) -> None:
     watch = Stopwatch()
     broker.ask(310, send_fields(TOPIC, DELAY="3"), b"late")
