@@ -50,6 +50,12 @@ class InjectionKind(StrEnum):
     """routes do not name the broker; it still serves"""
 
 
+NOT_OF_REQUESTS: Final = frozenset(
+    {InjectionKind.SLOW_READ, InjectionKind.DOWN, InjectionKind.LEAVE_ROUTE}
+)
+"""kinds that concern connections or routes, not single requests"""
+
+
 def _codes(*codes: RequestCode) -> frozenset[int]:
     return frozenset(map(int, codes))
 

@@ -17,7 +17,7 @@ from dissectors.quantities import size_bytes
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
 from ..errors import SandboxError
-from .injection import FAMILIES, Injection, InjectionKind
+from .injection import FAMILIES, NOT_OF_REQUESTS, Injection, InjectionKind
 from .latency import duration_ms, latency_of
 
 _EXAMPLE: Final = "for example: busy p=0.3 broker=broker-a from=5s until=15s"
@@ -102,18 +102,23 @@ def injection_of_words(words: Mapping[str, str]) -> Injection:
     if name not in list(InjectionKind):
         raise SandboxError(f"{name!r} is not a kind of fault", f"kinds: {', '.join(InjectionKind)}")
     kind = InjectionKind(name)
-    value = pairs.pop("value", None)
-    if value is not None:
+    own = pairs.pop("value", None)
+    if own is not None:
         key = _VALUE_OF.get(kind)
         if key is None:
             raise SandboxError(f"{kind} takes no value", _EXAMPLE)
-        pairs.setdefault(key, value)
+        if key in pairs:
+            raise SandboxError(f"{key} is given twice", _EXAMPLE)
+        pairs[key] = own
     fields: dict[str, object] = {"kind": kind}
     for key, text in pairs.items():
         if key not in FAULT_KEYS:
             raise SandboxError(f"{key!r} is not a key of a fault", f"keys: {', '.join(FAULT_KEYS)}")
         field, read = FAULT_KEYS[key]
-        fields[field] = read(text)
+        fields[field] = value = read(text)
+        # `requests=all` says what they do
+        if kind not in _KINDS_OF.get(key, InjectionKind) and not (key == "requests" and not value):
+            raise SandboxError(f"{key} has no effect on {kind}", "omit it")
     injection = Injection(**fields)  # type: ignore[arg-type]
     _check(injection)
     return injection
@@ -221,3 +226,22 @@ _VALUE_OF: Final = {
     InjectionKind.ERROR: "code",
     InjectionKind.SLOW_READ: "rate",
 }
+_OF_REQUESTS: Final = frozenset(InjectionKind) - NOT_OF_REQUESTS
+_KINDS_OF: Final = {
+    "code": frozenset({InjectionKind.ERROR}),
+    "remark": frozenset(
+        {
+            InjectionKind.ERROR,
+            InjectionKind.BUSY,
+            InjectionKind.DISK_FULL,
+            InjectionKind.READ_ONLY,
+        }
+    ),
+    "rate": frozenset({InjectionKind.SLOW_READ}),
+    # the work is always done
+    "stored": _OF_REQUESTS - {InjectionKind.LATENCY, InjectionKind.FREEZE},
+    "latency": _OF_REQUESTS - {InjectionKind.FREEZE},
+    "client": frozenset(InjectionKind) - {InjectionKind.LEAVE_ROUTE},
+    **dict.fromkeys(("topic", "group", "requests", "p", "times"), _OF_REQUESTS),
+}
+"""key → the kinds that it has an effect on; others: all"""

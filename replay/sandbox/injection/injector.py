@@ -24,7 +24,7 @@ from ..events import EventKind
 from ..request import ReceivedRequest, groups_of, topic_of
 from ..room import Room
 from ..server import Connection, HandlerResponse
-from .injection import Injection, InjectionKind
+from .injection import NOT_OF_REQUESTS, Injection, InjectionKind
 
 _FROZEN_LIMIT: Final = 100_000
 _LATER_LIMIT: Final = 200_000
@@ -218,7 +218,7 @@ class Injector:
 
     def _hits(self, armed: _Armed, server: str) -> bool:
         injection = armed.injection
-        if injection.kind in _NOT_OF_REQUESTS:
+        if injection.kind in NOT_OF_REQUESTS:
             return False
         hit = armed.hits.get(server, 0)
         if injection.times is not None and hit >= injection.times:
@@ -350,11 +350,6 @@ class Injector:
             request.connection.resume_reading()
             if request.connection.is_open:
                 server.execute(request)
-
-
-_NOT_OF_REQUESTS: Final = frozenset(
-    {InjectionKind.SLOW_READ, InjectionKind.DOWN, InjectionKind.LEAVE_ROUTE}
-)
 
 
 def _finish(kind: InjectionKind, request: ReceivedRequest, response: HandlerResponse) -> None:

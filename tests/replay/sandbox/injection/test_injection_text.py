@@ -50,6 +50,10 @@ from replay.sandbox.injection.latency import latency_of
         ("slow-read=2KiB/s", Injection(InjectionKind.SLOW_READ, rate=2048)),
         ("slow-read=1.5kib/s", Injection(InjectionKind.SLOW_READ, rate=1536)),
         ("slow-read='1 GB/s'", Injection(InjectionKind.SLOW_READ, rate=10**9)),
+        (
+            "down requests=all client=a",
+            Injection(InjectionKind.DOWN, client="a", codes=frozenset()),
+        ),
         ("slow-read rate=512", Injection(InjectionKind.SLOW_READ, rate=512)),
         ("freeze every=30s for=5s", Injection(InjectionKind.FREEZE, every_ms=30_000, for_ms=5000)),
     ],
@@ -86,6 +90,16 @@ def test_an_injection_of_one_line(text: str, injection: Injection) -> None:
         ("latency=20", "not a valid latency"),
         ("busy stored=perhaps", "neither"),
         ("busy times=-1", "not a number"),
+        ("error=1 code=2", "code is given twice"),
+        ("latency=5ms code=3", "code has no effect on latency"),
+        ("latency=5ms stored=true", "stored has no effect on latency"),
+        ("busy rate=1KiB", "rate has no effect on busy"),
+        ("drop remark=x", "remark has no effect on drop"),
+        ("freeze until=5s latency=5ms", "latency has no effect on freeze"),
+        ("down p=0.3", "p has no effect on down"),
+        ("down topic=T", "topic has no effect on down"),
+        ("slow-read=1KiB requests=send", "requests has no effect on slow-read"),
+        ("leave-route client=10.0.0.1", "client has no effect on leave-route"),
     ],
 )
 def test_nonsense_is_refused_with_its_reason(text: str, reason: str) -> None:
