@@ -19,7 +19,7 @@ from dissectors.remoting.versions import VERSIONS
 
 from .errors import SandboxError
 from .events import EventSink
-from .injection.injection import Injection
+from .injection.injection import NAMESRV, Injection
 from .injection.latency import duration_ms
 
 DELAY_LEVELS: Final = " ".join(flags.DELAY_LEVELS)
@@ -166,6 +166,11 @@ def check_options(options: SandboxOptions) -> None:
             reason = f"{topic.name}: {topic.queues} queues are not 1 to 1024"
             raise SandboxError(reason, setting="topics")
     _check_delays(options)
+    names = options.broker_names
+    for fault in options.injections:
+        if not any(map(fault.is_on, (*names, NAMESRV))):
+            hint = f"brokers: {', '.join(names)}; the NameServer: {NAMESRV}"
+            raise SandboxError(f"fault {fault}: no broker has such a name", hint)
 
 
 def _check_delays(options: SandboxOptions) -> None:

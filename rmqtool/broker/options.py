@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
@@ -163,6 +165,11 @@ class BrokerRequest:
 
 def sandbox_of(given: BrokerRequest) -> SandboxOptions:
     """Return the settings of the sandbox; raise CommandError if they are invalid."""
+    if given.log and given.quiet:
+        raise usage_error("--log and --quiet", "cannot be combined: --quiet hides events")
+    double = [name for name, n in Counter(topic.name for topic in given.topics).items() if n > 1]
+    if double:
+        raise usage_error("--topic", f"{double[0]} is given twice")
     injections, seed = faults_of(given)
     known = {field.name for field in fields(SandboxOptions)} & {
         field.name for field in fields(given)
@@ -173,6 +180,9 @@ def sandbox_of(given: BrokerRequest) -> SandboxOptions:
         check_options(options)
     except SandboxError as error:
         raise command_error(error, ExitStatus.USAGE) from None
+    if options.allow_remote and ip_address(options.host).is_loopback:
+        reason = f"needs --listen ADDRESS: other machines cannot reach {options.host}"
+        raise usage_error("--allow-remote", reason)
     return options
 
 

@@ -53,6 +53,7 @@ from replay.run.replay_run import Figures, ReplayRun
 from replay.run.replayer import run_replay
 from replay.safety import Agreement, Guard
 from replay.sandbox import SandboxError, SandboxOptions, injections_of_file
+from replay.sandbox.options import check_options
 from replay.transport.problems import is_own_address
 from replay.transport.tls import tls_context
 
@@ -322,6 +323,7 @@ class _Sending:
             return options
         try:
             injections, seed = injections_of_file(Path(request.faults))
+            check_options(replace(options, injections=injections))
         except SandboxError as error:
             raise CommandError(f"--faults: {error.reason}", error.hint, ExitStatus.USAGE) from None
         return replace(options, injections=injections, seed=options.seed if seed is None else seed)

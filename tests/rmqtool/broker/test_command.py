@@ -299,3 +299,20 @@ def test_many_different_events_do_not_fill_the_memory() -> None:
         event = SandboxEvent(number, EventKind.TOPIC, "broker-a", topic=f"T{number}")
         shown += len(list(digest.receive(event)))
     assert shown <= 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--allow-remote",), "--allow-remote: needs --listen ADDRESS"),
+        (("--log", "--quiet"), "--log and --quiet: cannot be combined"),
+        (("-t", "A:4,B", "-t", "A:8"), "--topic: A is given twice"),
+        (("--fault", "busy broker=broker-b"), "busy broker=broker-b: no broker has such a name"),
+    ],
+)
+def test_options_that_would_change_nothing_are_refused(
+    arguments: tuple[str, ...], says: str
+) -> None:
+    done = rmqtool("broker", *FREE, "--duration", "100ms", *arguments)
+    assert (done.status, done.out) == (2, "")
+    assert says in done.err

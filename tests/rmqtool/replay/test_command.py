@@ -292,6 +292,17 @@ def test_without_a_target_nothing_happens(tmp_path: Path, monkeypatch: pytest.Mo
     assert not list(tmp_path.iterdir())
 
 
+def test_a_fault_of_a_broker_that_the_sandbox_does_not_have_is_refused(tmp_path: Path) -> None:
+    faults = tmp_path / "faults.toml"
+    faults.write_text('[[fault]]\nkind = "busy"\nbroker = "broker-c"\n')
+    sample = ROOT / "samples" / "send-sync-5x.pcap"
+    run = tmp_path / "run"
+    ended = rmqtool("replay", sample, "--target", "sandbox", "--faults", faults, "-o", run)
+    assert ended.status == 2
+    assert "--faults: fault busy broker=broker-c: no broker has such a name" in ended.err
+    assert not run.exists()
+
+
 def test_faults_of_the_sandbox_fail_a_regression_test(tmp_path: Path) -> None:
     faults = tmp_path / "faults.toml"
     faults.write_text('[[fault]]\nkind = "error"\ncode = 13\nremark = "no"\n')
