@@ -15,6 +15,7 @@ from ..ui.columns import LineColumn, LineTable
 from ..ui.console import Style, Terminal, one_line
 from ..ui.figures import clock, duration
 from ..ui.json_text import json_line
+from ..ui.option_names import in_options
 from ..ui.remark import cause_of
 from .input_lines import Outgoing
 
@@ -161,7 +162,7 @@ def json_of(ended: Ended) -> bytes:
             "kind": type(error).__name__,
             "code": error.code,
             "reason": error.reason,
-            "hint": error.hint,
+            "hint": in_options(error)[1],
         }
     members["attempts"] = [_attempt_members(attempt) for attempt in ended.attempts]
     return json_line(members)

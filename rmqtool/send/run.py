@@ -6,6 +6,7 @@ further message and waits for those in flight; the summary is still shown.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -418,6 +419,8 @@ def _of_broker(broker: str, turn: int) -> Callable[[Sequence[MessageQueue], Mess
 def _open(source: str) -> int:
     if source == "-":
         return sys.stdin.fileno()
+    if os.path.isdir(source):  # it can be opened, but not read
+        raise CommandError(f"{source}: {os.strerror(errno.EISDIR)}")
     try:
         return os.open(source, os.O_RDONLY)
     except OSError as error:

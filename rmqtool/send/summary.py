@@ -18,6 +18,7 @@ from replay.message import Attempt, AttemptOutcome
 from ..ui.columns import LineColumn, alarm, counter
 from ..ui.console import Terminal, one_line
 from ..ui.figures import count, duration, share, size
+from ..ui.option_names import in_options
 from ..ui.remark import cause_of
 from ..ui.screen.bars import BarRow, bar_lines
 from ..ui.screen.panels import Labelled, fact_lines, indented_facts
@@ -144,7 +145,7 @@ class SendSummary:
         # With a result, the last attempt succeeded, so that only earlier ones can be unknown.
         lost = any(a.outcome in _UNKNOWN for a in (attempts if result is None else attempts[:-1]))
         if ended.error is not None and ended.error.hint and len(self.hints) < _MOST_NAMED:
-            self.hints[ended.error.hint] = None
+            self.hints[in_options(ended.error)[1]] = None
         if result is None:
             self.failed += number
             if not attempts and ended.error is not None:

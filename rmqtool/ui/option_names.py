@@ -70,6 +70,8 @@ SANDBOX: Final[Mapping[str, str]] = {
 """fields of `SandboxOptions`"""
 _FIELD: Final = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 """a word that can only be a field name"""
+_BESIDE: Final = re.compile(r"(--[a-z-]+), [a-z_]+=\w*")
+"""an option, and the setting for programs beside it"""
 
 
 class LibraryError(Protocol):
@@ -89,5 +91,6 @@ def in_options(error: LibraryError) -> tuple[str, str]:
     is_sandbox = any(kind.__name__ == "SandboxError" for kind in type(error).__mro__)
     fields = SANDBOX if is_sandbox else {**PRODUCER, **PROXY}
     option = fields.get(getattr(error, "setting", "")) or MESSAGE.get(getattr(error, "part", ""))
-    hint = _FIELD.sub(lambda match: fields.get(match[0], match[0]), error.hint)
+    hint = _BESIDE.sub(r"\1", error.hint)
+    hint = _FIELD.sub(lambda match: fields.get(match[0], match[0]), hint)
     return f"{option}: {error.reason}" if option else error.reason, hint

@@ -147,6 +147,23 @@ def test_command_lines_that_make_no_sense(arguments: tuple[str, ...], message: s
     assert result.out == ""
 
 
+def test_a_folder_is_no_file_of_lines(tmp_path: Path) -> None:
+    result = rmqtool("send", "-n", "127.0.0.1:1", "-t", "T", tmp_path)
+    assert (result.status, result.err) == (1, f"rmqtool: {tmp_path}: Is a directory\n")
+
+
+@pytest.mark.parametrize("form", ["table", "jsonl"])
+@pytest.mark.parametrize("count", ["1", "2"])
+def test_hints_name_options_and_no_settings_of_programs(form: str, count: str) -> None:
+    with sandbox_thread(SandboxOptions(port=0)) as box:
+        to_vip = ("send", "-n", box.namesrv, "-t", "T", "--body", "x", "--vip")
+        result = rmqtool(*to_vip, "--format", form, "--count", count)
+    assert result.status == 1
+    assert "turn it off: --no-vip" in result.out + result.err
+    assert "vip_channel" not in result.out + result.err
+    assert "--vip=" not in result.out + result.err
+
+
 def test_without_a_namesrv_nothing_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
     result = rmqtool("send", "-t", "T", "--body", "x")
