@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Timer
 
 from dissectors.budget import Budget
 from dissectors.live.interface import LiveSource
@@ -69,6 +70,24 @@ def _captured(request: ReplayRequest, interface: str) -> Iterator[LiveSource]:
     with Keeping(live, opened_capture(live, request.quiet), request.force) as keeping:
         yield keeping.source
     keeping.say_end(request.quiet)
+
+
+@contextmanager
+def ended_in_time(request: ReplayRequest, stop: Callable[[], None]) -> Iterator[None]:
+    """Call `stop` from a thread when the --duration of a live pipe is over: it may be silent.
+
+    An interface ends by itself, and what is sent at a pace ends with the plan.
+    """
+    if not request.live or request.interface is not None or request.duration is None:
+        yield
+        return
+    timer = Timer(request.duration / 1e9, stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def surveyed(ready: PreparedReplay) -> Survey:

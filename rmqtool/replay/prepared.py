@@ -149,8 +149,8 @@ def _refuse_without_effect(request: ReplayRequest) -> None:
     if "max_gap" in named and (request.rate is not None or request.top_speed):
         other = "--top-speed" if request.top_speed else "--rate"
         raise usage_error(f"--max-gap and {other}", "cannot be combined: there are no pauses")
-    # At top speed all is due at once. An interface is closed after that time at any pace.
-    timed = request.top_speed and request.duration is not None and request.interface is None
+    # At top speed all is due at once. Live input ends after that time at any pace.
+    timed = request.top_speed and request.duration is not None and not request.is_live
     if timed and named & {"top_speed", "duration"}:
         raise usage_error(
             "--duration and --top-speed", "cannot be combined; use --limit, or set a pace by --rate"

@@ -17,7 +17,15 @@ from ..ui.json_array import rows_output
 from ..ui.screen.progress import Progress
 from ..ui.status import ExitStatus
 from .options import ReplayRequest
-from .plan import batches_of, note_cut_sources, plan_to_show, readable, refuse_undecoded, surveyed
+from .plan import (
+    batches_of,
+    ended_in_time,
+    note_cut_sources,
+    plan_to_show,
+    readable,
+    refuse_undecoded,
+    surveyed,
+)
 from .plan_lines import plan_json, plan_lines, summary_lines
 from .prepared import PreparedReplay, prepared
 
@@ -44,7 +52,8 @@ def _show(ready: PreparedReplay) -> ExitStatus:
     output = rows_output("-", request.format is ObjectFormat.json)
     progress = Progress(sys.stderr, not request.quiet and not terminal.is_terminal, "sends")
     try:
-        with first_ends(planned.stop) if request.is_live else nullcontext():
+        stoppable = first_ends(planned.stop) if request.is_live else nullcontext()
+        with stoppable, ended_in_time(request, planned.stop):
             for batch in batches_of(planned):
                 if as_json:
                     output.write(b"".join(map(plan_json, batch)))

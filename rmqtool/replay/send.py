@@ -75,7 +75,15 @@ from ..ui.screen.prompts import typed
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
 from .options import RAW
-from .plan import batches_of, note_cut_sources, plan_to_show, planned_of, refuse_undecoded, surveyed
+from .plan import (
+    batches_of,
+    ended_in_time,
+    note_cut_sources,
+    plan_to_show,
+    planned_of,
+    refuse_undecoded,
+    surveyed,
+)
 from .plan_lines import summary_lines
 from .prepared import PreparedReplay
 from .result import result_json, result_lines
@@ -274,7 +282,7 @@ class _Sending:
             self._question.end()
             stop()
 
-        with first_ends(end):
+        with first_ends(end), ended_in_time(self._request, stop):
             yield
 
     def _show(self, figures: Figures, planned: PlannedRun) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from replay.run.journal import read_steps
 from replay.run.journal_rows import OutcomeEntry, Result
 from replay.sandbox import SandboxOptions, SandboxThread, sandbox_thread
 from tests.dissectors.live.test_interface import needs_filter
-from tests.patience import wait_for
+from tests.patience import PATIENCE, wait_for
 from tests.rmqtool.command import PROGRAM, ROOT, rmqtool
 from tests.rmqtool.live.test_command import wait_for_capture
 from tests.rmqtool.live_traffic import Wire
@@ -197,3 +198,28 @@ def test_own_connections_are_known_by_both_ends_and_bounded() -> None:
         own.add(f"a:{number}", "b:1")
     assert ("10.0.0.1:5000", "10.0.0.2:9876") not in own
     assert ("b:1", f"a:{MOST - 1}") in own
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [("--target", "sandbox"), ("--dry-run",)])
+def test_the_duration_ends_a_pipe_that_is_silent(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    capture = (ROOT / "samples" / "send-sync-5x.pcap").read_bytes()
+    journal = () if "--dry-run" in arguments else ("-o", tmp_path / "run")
+    command = [*PROGRAM, "replay", "-", "--live", "--top-speed", "--duration", "2s"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [*command, *arguments, *journal], cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe
+    ) as running:
+        try:
+            assert running.stdin is not None
+            assert running.stdout is not None
+            assert running.stderr is not None
+            running.stdin.write(capture)
+            running.stdin.flush()  # and it stays open
+            assert running.wait(PATIENCE) == 0
+            said = running.stdout.read() + running.stderr.read()
+        finally:
+            running.kill()
+    assert re.search(rb"\d+ messages? in \d+ sends?", said)  # how many depends on the machine
