@@ -133,6 +133,9 @@ def run_send(request: SendCommand) -> ExitStatus:
     message = message_of(request, config)
     agreement = agreement_of(request.yes, request.allow)
     agreement.add(config.namesrv_addresses())  # the user has named them
+    files = [os.path.realpath(name) for name in (request.log, request.capture) if name is not None]
+    if len(files) > len(set(files)):
+        raise usage_error("--log and --capture", "are one file; give two names")
     for option, target in (("--log", request.log), ("--capture", request.capture)):
         if target is not None:
             refuse_inputs(target, request.inputs, option)

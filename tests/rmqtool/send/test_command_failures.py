@@ -152,6 +152,14 @@ def test_a_folder_is_no_file_of_lines(tmp_path: Path) -> None:
     assert (result.status, result.err) == (1, f"rmqtool: {tmp_path}: Is a directory\n")
 
 
+def test_the_log_and_the_capture_are_two_files(tmp_path: Path) -> None:
+    files = ("--log", tmp_path / "x.jsonl", "--capture", tmp_path / "." / "x.jsonl", "--force")
+    result = rmqtool("send", "-n", "127.0.0.1:1", "-t", "T", "--body", "x", *files)
+    assert result.status == 2
+    assert "--log and --capture: are one file" in result.err
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("form", ["table", "jsonl"])
 @pytest.mark.parametrize("count", ["1", "2"])
 def test_hints_name_options_and_no_settings_of_programs(form: str, count: str) -> None:
