@@ -58,7 +58,8 @@ def outcome_of(step: PlannedSend, sent: Sent, late_ns: int, again: bool) -> Outc
         mode=step.mode.value,
         result=_result_of(step, sent),
         status=result.status.value if result is not None and _is_answered(step) else None,
-        code=_code_of(sent.error, last),
+        # the code of a request that lacks its reply would say that all is well
+        code=None if sent.lacks_reply else _code_of(sent.error, last),
         reason=_reason_of(sent.error, last),
         late_us=max(0, late_ns) // 1000,
         attempts=max(1, len(sent.attempts)),

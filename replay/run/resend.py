@@ -12,7 +12,14 @@ from dataclasses import replace
 from typing import Final
 
 from ..async_producer import AsyncProducer
-from ..errors import BrokerError, ClientError, NameServerError, SendFailed, TransportError
+from ..errors import (
+    BrokerError,
+    ClientError,
+    NameServerError,
+    ReplyTimeoutError,
+    SendFailed,
+    TransportError,
+)
 from ..message import (
     Attempt,
     AttemptOutcome,
@@ -58,9 +65,14 @@ class Sent:
     @property
     def is_unknown(self) -> bool:
         """Whether it failed, but a broker may have stored it anyway."""
-        return self.result is None and any(
-            attempt.outcome in _MAYBE_STORED for attempt in self.attempts
+        return self.result is None and (
+            self.lacks_reply or any(attempt.outcome in _MAYBE_STORED for attempt in self.attempts)
         )
+
+    @property
+    def lacks_reply(self) -> bool:
+        """Whether it was a request that was stored, and got no reply."""
+        return isinstance(self.error, ReplyTimeoutError)
 
     @property
     def has_left(self) -> bool:

@@ -17,7 +17,7 @@ from dissectors.remoting.messages.properties import decode_properties
 from dissectors.remoting.sysflag import compression_of
 
 from ..errors import ReplyTimeoutError
-from ..message import Message, SendMode, message_of_properties
+from ..message import Message, SendMode, SendResult, message_of_properties
 from ..namespace import unwrap_namespace
 from ..wire.channel import Channel
 from ..wire.network import MS
@@ -78,9 +78,9 @@ class PendingRequests:
             # any broker may have to push the reply: it must know this client
             yield from self._client.greet_all(max((deadline - network.now()) // MS, 1))
             left = max((deadline - network.now()) // MS, 1)
-            yield from self._sender.send(request, SendMode.ASYNC, left)
+            stored = yield from self._sender.send(request, SendMode.ASYNC, left)
             if waiting.reply is None:
-                yield self._await(waiting, message.topic, timeout, deadline)
+                yield self._await(waiting, stored, timeout, deadline)
             assert waiting.reply is not None
             return waiting.reply
         finally:
@@ -88,7 +88,7 @@ class PendingRequests:
             if waiting.reply is not None:
                 self._bodies.held -= len(waiting.reply.body)
 
-    def _await(self, waiting: _Waiting, topic: str, timeout: int, deadline: int) -> Await:
+    def _await(self, waiting: _Waiting, stored: SendResult, timeout: int, deadline: int) -> Await:
         def begin(waiter: Resumable) -> None:
             waiting.waiter = waiter
 
@@ -96,10 +96,12 @@ class PendingRequests:
             waiting.waiter = None
 
         def late() -> ReplyTimeoutError:
-            return ReplyTimeoutError(
-                f"no reply to the request to {topic} within {timeout} ms",
+            error = ReplyTimeoutError(
+                f"no reply to the request to {stored.queue.topic} within {timeout} ms",
                 "the request was stored; check whether its consumer replies",
             )
+            error.attempts, error.hook_errors = stored.attempts, stored.hook_errors
+            return error
 
         return Await(begin, forget, deadline, late)
 

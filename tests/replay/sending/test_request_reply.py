@@ -132,9 +132,10 @@ def test_replies_that_wait_to_be_taken_are_bounded_by_their_bytes() -> None:
 def test_no_reply_in_time(blocking: bool) -> None:
     with responding() as responder:
         watch = Stopwatch()
-        with pytest.raises(ReplyTimeoutError, match="no reply"):
+        with pytest.raises(ReplyTimeoutError, match="no reply") as late:
             ask(responder, blocking, 400)
         assert watch.own < 1.0
+    assert [attempt.code for attempt in late.value.attempts] == [0]  # it was stored
 
 
 def test_a_request_that_is_not_stored_is_a_failed_send() -> None:

@@ -292,6 +292,17 @@ def test_without_a_target_nothing_happens(tmp_path: Path, monkeypatch: pytest.Mo
     assert not list(tmp_path.iterdir())
 
 
+def test_a_request_without_a_reply_may_be_stored(box: SandboxThread, tmp_path: Path) -> None:
+    journal = tmp_path / "run"
+    arguments = ("--requests", "request", "--timeout", "300ms", "--top-speed")
+    ended = _replay("request-reply-5x", *arguments, "-n", box.namesrv, "-o", journal)
+    assert len([one for one in _stored(box) if one.topic == "RequestTopic"]) == 3
+    assert {(row.result, row.code) for row in _outcomes(journal)} == {(Result.unknown, None)}
+    assert "not sent" not in ended.out
+    again = rmqtool("replay", "--resume", journal, *arguments[2:], "-n", box.namesrv)
+    assert "3 may be stored twice" in again.out
+
+
 def test_a_fault_of_a_broker_that_the_sandbox_does_not_have_is_refused(tmp_path: Path) -> None:
     faults = tmp_path / "faults.toml"
     faults.write_text('[[fault]]\nkind = "busy"\nbroker = "broker-c"\n')
