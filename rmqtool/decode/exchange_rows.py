@@ -76,7 +76,7 @@ def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecor
     if request.format is RowFormat.parquet:
         return parquet_sink(request, EXCHANGES.arrow_columns(), "exchange", RowForm.arrow)
     output = output_of(request)
-    terminal = output_terminal(request, output)
+    terminal = output_terminal(request)
     if request.view is View.summary:
         return sinks.SummarySink(
             output, terminal, names, request.format.is_json, is_diagnosed(request)

@@ -57,7 +57,7 @@ class FollowSink(TextSink[CommandSeen]):
     def __init__(self, request: DecodeRequest) -> None:
         output = output_of(request)
         super().__init__(output, list)
-        self._colour = output_terminal(request, output).colour
+        self._colour = output_terminal(request).colour
         self._limit = BODY_LIMIT if request.body_limit is None else request.body_limit
         self._client: str | None = None
         self._budget = Budget()

@@ -78,7 +78,7 @@ def _sink(request: DecodeRequest, names: Sequence[str], form: RowForm) -> Sink[M
     if request.format is RowFormat.parquet:
         return parquet_sink(request, MESSAGES.arrow_columns(), "message")
     output = output_of(request)
-    terminal = output_terminal(request, output)
+    terminal = output_terminal(request)
     if request.format.is_json:
         encode = struct_encoder(MessageRecord, _TYPES)
         return EncodedSink(output, encode, to_screen=terminal.is_terminal, form=form)

@@ -15,7 +15,7 @@ from dissectors.times import Moment
 from ..api.tables.table import ArrowColumn, Table, UnknownColumnError
 from ..ui.columns import CORE_RANK, LineColumn, LineTable
 from ..ui.common_options import RowFormat
-from ..ui.console import UNLIMITED, Terminal, When, one_line, terminal_of
+from ..ui.console import Terminal, one_line, terminal_of_output
 from ..ui.figures import clock, duration, moment
 from ..ui.json_array import rows_output
 from ..ui.option_values import usage_error, where_option
@@ -104,7 +104,7 @@ def chosen_sink(
     if request.format is RowFormat.parquet:
         return parquet_sink(request, columns, table.name.removesuffix("s"))
     output = output_of(request)
-    terminal = output_terminal(request, output)
+    terminal = output_terminal(request)
     if request.format.is_json:
         return EncodedSink(output, json_lines_of(columns), to_screen=terminal.is_terminal)
     if request.format is RowFormat.csv:
@@ -167,11 +167,9 @@ def is_live(request: DecodeRequest) -> bool:
     return request.follow or "-" in request.sources
 
 
-def output_terminal(request: DecodeRequest, output: Output) -> Terminal:
+def output_terminal(request: DecodeRequest) -> Terminal:
     """Return the terminal of the output; files have no colour unless requested."""
-    if output.path is None:
-        return terminal_of(sys.stdout, request.colour)
-    return Terminal(False, UNLIMITED, request.colour is When.always)
+    return terminal_of_output(request.output, request.colour)
 
 
 def time_of_day(moment: Moment | None) -> Moment | None:

@@ -146,7 +146,7 @@ class TreeSink(TextSink[Exchange]):
     def __init__(self, request: DecodeRequest, names: Sequence[str]) -> None:
         output = output_of(request)
         super().__init__(output, list)
-        self._terminal = output_terminal(request, output)
+        self._terminal = output_terminal(request)
         self._budget = Budget(request.max_output)
         self._tree = Tree(names, self._terminal.colour, request.body_limit, self._budget)
         # with a filter, findings of other exchanges would bury the matches
@@ -247,7 +247,7 @@ def _command_sink(
             lambda t, _, live, choose: command_lines(t, names, live, choose),
         )
     output = output_of(request)
-    terminal = output_terminal(request, output)
+    terminal = output_terminal(request)
     if request.format.is_json:
         form = RowForm.jsonl if is_encoded else RowForm.records
         return CommandsSink(output, names, limit, budget, terminal.is_terminal, form)

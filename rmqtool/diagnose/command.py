@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..ui.declared import command_with
+from ..ui.option_values import usage_error
 from ..ui.status import ExitStatus
 from .request import DiagnoseRequest
 
@@ -28,6 +29,8 @@ def _run(request: DiagnoseRequest) -> ExitStatus:
     from .rules_text import explained, listed
     from .run import run_diagnose
 
+    if request.show_list and request.explain is not None:
+        raise usage_error("--list and --explain", "cannot be combined")
     if request.show_list:
         return listed(request)
     if request.explain is not None:

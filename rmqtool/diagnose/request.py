@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,8 +16,8 @@ from ..live import options as live
 from ..ui import common_options as options
 from ..ui.common_options import ObjectFormat
 from ..ui.console import When
-from ..ui.declared import argument, declared, option
-from ..ui.option_values import usage_error
+from ..ui.declared import argument, declared, named_options, option
+from ..ui.option_values import refuse_named, usage_error
 from ..ui.output import refuse_text_as_page
 from ..ui.status import CommandError, ExitStatus
 
@@ -129,12 +129,13 @@ class DiagnoseRequest:
     colour: When = options.COLOR
     pager: bool = options.PAGER
     quiet: bool = options.QUIET
+    named_options: Mapping[str, str] = named_options()
 
     def check(self) -> None:
-        """Raise CommandError for no input, or for contradicting inputs."""
+        """Raise CommandError for no input, or for contradicting inputs and options."""
         if self.inputs and self.interface is not None:
             raise CommandError(
-                "a file and an interface cannot be combined", "omit one of them", ExitStatus.USAGE
+                "an interface and files cannot be combined", "omit one of them", ExitStatus.USAGE
             )
         if not self.inputs and self.interface is None:
             raise CommandError(
@@ -144,8 +145,13 @@ class DiagnoseRequest:
             )
         if self.keep is not None and self.interface is None:
             raise usage_error("-w", "saves packets of a live capture; add -i NAME")
-        if self.store is not None and self.interface is not None:
+        if self.interface is None:
+            live_only = ("filter", "duration")
+            refuse_named(self.named_options, live_only, "is for live captures; add -i NAME")
+            return
+        if self.store is not None:
             raise usage_error("--store", "is for captures and decoded logs, not for -i")
+        refuse_named(self.named_options, ("max_ratio",), "is for files, not for -i")
 
 
 def held(conditions: Sequence[str], problems: Sequence[Problem]) -> list[str]:

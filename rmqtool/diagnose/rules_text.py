@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
 from analytics.diagnosis.registry import FAMILIES, rules_of
 from analytics.diagnosis.rule import COVERED, DiagnosisRule
 
-from ..ui.console import UNLIMITED, Style, Terminal, terminal_of
+from ..ui.console import Style, Terminal, terminal_of_output
 from ..ui.option_values import usage_error
 from ..ui.output import Output
 from ..ui.screen.panels import Labelled, fact_lines
@@ -65,15 +64,13 @@ def rule_parts(rule: DiagnosisRule, code: Callable[[str], str] = str) -> list[tu
 
 
 def _terminal_of(request: DiagnoseRequest, option: str) -> Terminal:
-    """Return the terminal of the output: a file has neither width nor colours.
+    """Return the terminal of the output: a file has no width.
 
     Raise CommandError where they should be anything but text.
     """
     if request.format.is_json:
         raise usage_error(option, "is text, not JSON: omit --format, and name the output .txt")
-    if request.output == "-":
-        return terminal_of(sys.stdout, request.colour)
-    return Terminal(False, UNLIMITED, False)
+    return terminal_of_output(request.output, request.colour)
 
 
 def _write(request: DiagnoseRequest, lines: list[str]) -> ExitStatus:

@@ -18,6 +18,7 @@ from dissectors.tcp.formats import is_capture
 
 from ..api.judged import RequestedTime, engine_of, fed, fed_rows
 from ..decode.undecoded import nothing_decoded, refuse_terminal
+from ..ui.common_options import refuse_capture_options
 from ..ui.errors import print_note
 from ..ui.output import JOURNAL_MARK, refuse_existing, refuse_inputs
 from ..ui.screen.progress import Progress
@@ -43,6 +44,8 @@ def run_diagnose(request: DiagnoseRequest) -> ExitStatus:
     engine.context.store = request.store
     window = time_of(request.since, request.until)
     captures, others = _split(request.inputs, window)
+    if not captures:
+        refuse_capture_options(request.named_options)
     if others:
         _read_all_rows(request, others, window, engine)
     if captures:

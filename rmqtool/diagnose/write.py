@@ -13,7 +13,7 @@ from analytics.diagnosis.problem import as_json
 from dissectors.rows.tables import encodable_value
 
 from ..ui.common_options import ObjectFormat
-from ..ui.console import UNLIMITED, Terminal, terminal_of
+from ..ui.console import terminal_of_output
 from ..ui.errors import print_note, said
 from ..ui.json_array import rows_output
 from ..ui.json_text import visible_json
@@ -32,9 +32,7 @@ def write_diagnosis(request: DiagnoseRequest, diagnosis: Diagnosis, name: str) -
         if request.format.is_json:
             write_objects(output, map(as_json, diagnosis.problems))
         else:
-            terminal = terminal_of(sys.stdout, request.colour)
-            if output.path is not None:
-                terminal = Terminal(False, UNLIMITED, False)
+            terminal = terminal_of_output(request.output, request.colour)
             lines = diagnosis_lines(diagnosis, name, terminal, request.verbose)
             output.write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
         output.finish()

@@ -33,7 +33,7 @@ from ..send import targets
 from ..ui import common_options as common
 from ..ui.common_options import ObjectFormat
 from ..ui.console import When
-from ..ui.declared import argument, as_given, as_named, declared, option, text_option
+from ..ui.declared import argument, as_given, declared, named_options, option, text_option
 from ..ui.option_values import one_of, size_option, usage_error, where_option
 from ..ui.status import CommandError, ExitStatus
 
@@ -276,8 +276,7 @@ class ReplayRequest:
     quiet: bool = common.QUIET
     given: Mapping[str, Any] = as_given()
     """raw options of the command line"""
-    named_options: frozenset[str] = as_named()
-    """options that the command line sets"""
+    named_options: Mapping[str, str] = named_options()
 
     @property
     def is_live(self) -> bool:

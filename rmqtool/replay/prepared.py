@@ -151,7 +151,7 @@ def _refuse_without_effect(request: ReplayRequest) -> None:
         raise usage_error(f"--max-gap and {other}", "cannot be combined: there are no pauses")
     # At top speed all is due at once. Live input ends after that time at any pace.
     timed = request.top_speed and request.duration is not None and not request.is_live
-    if timed and named & {"top_speed", "duration"}:
+    if timed and named.keys() & {"top_speed", "duration"}:
         raise usage_error(
             "--duration and --top-speed", "cannot be combined; use --limit, or set a pace by --rate"
         )

@@ -21,7 +21,7 @@ from dissectors.owned_folder import MARKER, FolderRefused, OwnedFolder, check_fo
 from dissectors.tcp.source import is_capture_name
 from dissectors.times import text_of_time
 
-from ..ui.console import UNLIMITED, Terminal, When, terminal_of
+from ..ui.console import Terminal, terminal_of_output
 from ..ui.figures import size
 from ..ui.json_text import visible_json
 from ..ui.option_values import text_of_moment, usage_error
@@ -127,9 +127,7 @@ def _write_text(output: Output, results: Sequence[ReportResult], request: Report
 
 def output_terminal(request: ReportRequest) -> Terminal:
     """Return the terminal of the output; a file has no width, and colours only on request."""
-    if request.output == "-":
-        return terminal_of(sys.stdout, request.colour)
-    return Terminal(False, UNLIMITED, request.colour is When.always)
+    return terminal_of_output(request.output, request.colour)
 
 
 def _encoded(form: ReportFormat, results: Sequence[ReportResult], about: About) -> Iterable[bytes]:

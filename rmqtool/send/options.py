@@ -6,7 +6,7 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -27,7 +27,7 @@ from replay.validators import why_not_message, why_not_topic, why_not_user_prope
 from ..ui import common_options as common
 from ..ui.common_options import ObjectFormat
 from ..ui.console import When
-from ..ui.declared import argument, as_named, declared, option, text_option
+from ..ui.declared import argument, declared, named_options, option, text_option
 from ..ui.errors import print_note
 from ..ui.option_names import MESSAGE
 from ..ui.option_values import about, one_of, usage_error
@@ -227,8 +227,7 @@ class SendCommand:
     force: bool = option("Overwrite existing --log and --capture files.", _RESULTS, False)
     colour: When = common.COLOR
     quiet: bool = common.QUIET
-    named_options: frozenset[str] = as_named()
-    """options that the command line sets"""
+    named_options: Mapping[str, str] = named_options()
 
     @property
     def inputs(self) -> list[str]:

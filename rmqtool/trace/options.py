@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -10,7 +11,7 @@ from dissectors.times import Moment, Zone
 
 from ..ui import common_options as options
 from ..ui.console import When
-from ..ui.declared import argument, declared, option
+from ..ui.declared import argument, declared, named_options, option
 from ..ui.output import refuse_text_as_page
 
 if TYPE_CHECKING:
@@ -76,3 +77,4 @@ class TraceRequest:
     colour: When = options.COLOR
     pager: bool = options.PAGER
     quiet: bool = options.QUIET
+    named_options: Mapping[str, str] = named_options()

@@ -26,7 +26,8 @@ from dissectors.where.message_fields import message_fields
 
 from ..api.lives import add_stores, searched
 from ..decode.undecoded import nothing_decoded
-from ..ui.console import UNLIMITED, Terminal, terminal_of
+from ..ui.common_options import refuse_capture_options
+from ..ui.console import Terminal, terminal_of_output
 from ..ui.errors import print_note, said
 from ..ui.json_array import rows_output
 from ..ui.json_text import visible_json
@@ -96,6 +97,9 @@ def _read(
     """Read all inputs once; return their statistics."""
     logs = [name for name in inputs if name != "-" and is_decoded_log(Path(name))]
     captures = [name for name in inputs if name not in logs]
+    if not captures:
+        more = ("jobs",) if request.store is not None else ("jobs", "plugins")
+        refuse_capture_options(request.named_options, *more)
     read: list[DecodeStats | Manifest] = [
         _read_log(name, search, request.since, request.until) for name in logs
     ]
@@ -176,9 +180,7 @@ def _write(request: TraceRequest, lives: list[MessageTrace], asked: str) -> None
     as_array = request.format is TraceFormat.json
     output = rows_output(request.output, as_array, private=True, force=request.force)
     try:
-        terminal = terminal_of(sys.stdout, request.colour)
-        if output.path is not None:
-            terminal = Terminal(False, UNLIMITED, False)
+        terminal = terminal_of_output(request.output, request.colour)
         data = _bytes_of(request.format, lives, terminal, asked)
         is_json = request.format in (TraceFormat.json, TraceFormat.jsonl, TraceFormat.otlp)
         output.write(visible_json(data) if is_json and terminal.is_terminal else data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,15 @@ from dissectors.times import UTC_ZONE
 
 from .console import When
 from .declared import argument, option, text_option
-from .option_values import names_in, one_of, ports_of, size_option, time_option, zone_option
+from .option_values import (
+    names_in,
+    one_of,
+    ports_of,
+    refuse_named,
+    size_option,
+    time_option,
+    zone_option,
+)
 from .status import CommandError
 
 if TYPE_CHECKING:
@@ -235,6 +243,17 @@ MAX_RATIO = option(
     min=1,
     metavar="N",
 )
+
+
+def refuse_capture_options(named: Mapping[str, str], *more: str) -> None:
+    """Raise CommandError for a named option of captures, where no input is one.
+
+    `more`: further fields, of options that only captures need.
+    """
+    of_captures = ("decode_as", "tls_keylog", "max_ratio", *more)
+    refuse_named(named, of_captures, "is for captures, and the input is already decoded; omit it")
+
+
 FOLLOW = option("Wait for more packets in the last file until Ctrl-C.", _READ, False)
 JOBS = option(
     "Decoder processes; output is identical (default: 1; up to 8 for large inputs).",

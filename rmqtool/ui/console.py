@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
@@ -70,6 +71,13 @@ def terminal_of(
         shown = is_terminal and environment.get("TERM") != "dumb"
     colour = when is When.always or (when is When.auto and shown)
     return Terminal(is_terminal, width, colour)
+
+
+def terminal_of_output(target: str, when: When) -> Terminal:
+    """Return the capabilities of an output: `-`, or a file, which has colours only on request."""
+    if target == "-":
+        return terminal_of(sys.stdout, when)
+    return Terminal(False, UNLIMITED, when is When.always)
 
 
 class Style:

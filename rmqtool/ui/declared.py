@@ -34,7 +34,8 @@ _SAME: Final = object()
 _DECLARED: Final = "declared"
 """key in the field metadata"""
 _NAMED: Final = "named_options"
-"""field, and key of the raw options, with the names of what the command line sets"""
+"""name of the field of `named_options`"""
+_CONTEXT: Final = "context"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -129,15 +130,12 @@ def as_given() -> Any:
     return Declared(None, {}, (), None, {}, None, None, ())
 
 
-def as_named() -> Any:
-    """Declare the field `named_options`: the names of the fields that the command line sets.
+def named_options() -> Any:
+    """Declare the field `named_options`: field → name of each option on the command line.
 
-    It tells an option that is given with its default value from one that is not given. It is empty
-    for programs that create the request themselves.
+    It tells an option that the user gave from one with its default value.
     """
-    return Declared(
-        None, {}, (), None, frozenset(), None, lambda _name, given: given or frozenset(), ()
-    )
+    return Declared(None, {}, (), None, {}, None, lambda _name, named: named or {}, ())
 
 
 @dataclass_transform(frozen_default=True)
@@ -171,9 +169,9 @@ def command_with(
         if name not in without
     }
 
-    def command(context: typer.Context, **given: Any) -> None:
+    def command(**given: Any) -> None:
         if _NAMED in known:
-            given[_NAMED] = frozenset(name for name in known if _is_given(context, name))
+            given[_NAMED] = _named_in(given.pop(_CONTEXT), known)
         with paged(bool(given.get("pager"))):
             status = guarded(lambda: run(_read(request, known, given)))
         raise typer.Exit(int(status))
@@ -188,16 +186,23 @@ def command_with(
         for name, declaration in known.items()
         if declaration.parameter is not None
     ]
-    context = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    command.__signature__ = Signature([context, *parameters])  # type: ignore[attr-defined]
+    if _NAMED in known:
+        context = Parameter(_CONTEXT, Parameter.KEYWORD_ONLY, annotation=typer.Context)
+        parameters.append(context)
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     command.__doc__ = run.__doc__
     return command
 
 
-def _is_given(context: typer.Context, name: str) -> bool:
-    """Return whether the command line or the environment sets an option."""
-    source = context.get_parameter_source(name)
-    return source is not None and not source.name.startswith("DEFAULT")
+def _named_in(context: typer.Context, known: Mapping[str, Declared]) -> dict[str, str]:
+    """Return the options on the command line: field → name."""
+    named = {}
+    for name, declaration in known.items():
+        if declaration.parameter is typer.Option:
+            source = context.get_parameter_source(name)
+            if source is not None and source.name == "COMMANDLINE":
+                named[name] = declaration.spelled(name)[0]
+    return named
 
 
 def options_of(request: type[Any]) -> dict[str, Declared]:

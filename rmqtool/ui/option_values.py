@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,13 @@ _PORT = re.compile(r"(?:tcp\.(?:src|dst)?port\s*==?\s*)?(\d{1,5})(?:\s*,\s*rocke
 def usage_error(option: str, reason: str) -> CommandError:
     """Return the error for the value of an option."""
     return CommandError(f"{option}: {reason}", status=ExitStatus.USAGE)
+
+
+def refuse_named(named: Mapping[str, str], fields: Iterable[str], reason: str) -> None:
+    """Raise CommandError for the first of `fields` that the user named (see `named_options`)."""
+    for field in fields:
+        if field in named:
+            raise usage_error(named[field], reason)
 
 
 def one_of(known: Iterable[str], option: str, text: str | None) -> Any:

@@ -301,7 +301,11 @@ def test_severities_hold_from_theirs_on(name: str, severity: str, status: int) -
     ("arguments", "status", "said"),
     [
         ((), 2, "no input given; name a file, or an interface with -i"),
-        (("x.pcap", "-i", "lo"), 2, "a file and an interface cannot be combined"),
+        (("x.pcap", "-i", "lo"), 2, "an interface and files cannot be combined"),
+        ((KILL, "-f", "tcp port 10911"), 2, "--filter: is for live captures; add -i NAME"),
+        ((KILL, "--duration", "1s"), 2, "--duration: is for live captures; add -i NAME"),
+        (("-i", "lo", "--max-ratio", "9"), 2, "--max-ratio: is for files, not for -i"),
+        (("--list", "--explain", "disk-full"), 2, "--list and --explain: cannot be combined"),
         (("no-such-file.pcap",), 1, "no-such-file.pcap"),
         (("no-such-folder/",), 1, "no-such-folder"),
         ((KILL, "--rule", "broker-gon"), 2, "broker-gone"),
@@ -319,6 +323,30 @@ def test_what_cannot_be_is_said_in_a_line(
     assert result.err.startswith("rmqtool: ")
     assert said in result.err
     assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize(
+    "option", [("-d", "9999"), ("--tls-keylog", "keys.txt"), ("--max-ratio", "9")]
+)
+def test_options_of_captures_need_a_capture(tmp_path: Path, option: tuple[str, str]) -> None:
+    rows, keys = tmp_path / "rows.jsonl", tmp_path / "keys.txt"
+    keys.write_text(f"CLIENT_RANDOM {'0' * 64} {'0' * 96}\n")
+    given = [str(keys) if part == keys.name else part for part in option]
+    assert rmqtool("decode", "pcap", HEALTHY, "-o", rows, "-q").status == 0
+    result = rmqtool("diagnose", rows, *given, "-q")
+    assert (result.status, result.out) == (2, "")
+    assert "is for captures, and the input is already decoded; omit it" in result.err
+    assert rmqtool("diagnose", rows, HEALTHY, *given, "-q").status == 0
+    assert rmqtool("diagnose", rows, "-q", SSLKEYLOGFILE=str(keys)).status == 0
+
+
+@pytest.mark.parametrize("arguments", [(KILL,), ("--list",), ("--explain", "disk-full")])
+def test_a_file_has_colours_on_request(tmp_path: Path, arguments: tuple[str | Path, ...]) -> None:
+    coloured, plain = tmp_path / "coloured.txt", tmp_path / "plain.txt"
+    assert rmqtool("diagnose", *arguments, "--color", "always", "-o", coloured).status == 0
+    assert rmqtool("diagnose", *arguments, "-o", plain, FORCE_COLOR="1").status == 0
+    assert "\x1b[" in coloured.read_text()
+    assert "\x1b[" not in plain.read_text()
 
 
 def test_a_damaged_log_is_named(tmp_path: Path) -> None:

@@ -32,6 +32,11 @@ def test_a_decoded_log_tells_the_same_life(tmp_path: Path, form: str) -> None:
     log = tmp_path / "log"
     assert rmqtool("decode", "pcap", TWICE, "-T", form, "-o", f"{log}/").status == 0
     assert lives(log, "key-5") == lives(TWICE, "key-5")
+    for option in ("--decode-as", "--max-ratio", "--jobs"):  # which say how captures are read
+        refused = rmqtool("trace", log, "key-5", option, "9")
+        assert (refused.status, refused.out) == (2, "")
+        assert f"rmqtool: {option}: is for captures, and the input is already decoded" in refused.err
+        assert rmqtool("trace", log, TWICE, "key-5", option, "9").status == 0
 
 
 @pytest.mark.slow
@@ -50,6 +55,14 @@ def test_forms_follow_from_the_name_of_the_output(tmp_path: Path) -> None:
                         ("a.jsonl", '{"message"'), ("a.txt", "Message C0")):  # fmt: skip
         assert rmqtool("trace", TWICE, "key-5", "-o", tmp_path / name).status == 0
         assert (tmp_path / name).read_text().startswith(start), name
+
+
+def test_a_file_has_colours_on_request(tmp_path: Path) -> None:
+    coloured, plain = tmp_path / "coloured.txt", tmp_path / "plain.txt"
+    assert rmqtool("trace", TWICE, "key-5", "--color", "always", "-o", coloured).status == 0
+    assert rmqtool("trace", TWICE, "key-5", "-o", plain, FORCE_COLOR="1").status == 0
+    assert "\x1b[" in coloured.read_text()
+    assert "\x1b[" not in plain.read_text()
 
 
 def test_what_cannot_be_asked_is_said(tmp_path: Path) -> None:
