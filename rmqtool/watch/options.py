@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from fractions import Fraction
 from functools import partial
@@ -19,12 +19,14 @@ from ..diagnose.request import chosen_rules
 from ..live import options as live
 from ..ui import common_options as options
 from ..ui.console import When
-from ..ui.declared import argument, declared, option, text_option
-from ..ui.option_values import duration_option, one_of, size_option, usage_error
+from ..ui.declared import argument, declared, named_options, option, text_option
+from ..ui.option_values import duration_option, one_of, refuse_named, size_option, usage_error
 from ..ui.status import CommandError, ExitStatus
 
 _CAPTURE, _EVENTS, _KEPT, _METRICS = "Capture", "Events", "Kept packets", "Metrics"
 MIB = 1 << 20
+_OF_INTERFACES = ("filter", "duration", "promiscuous", "buffer", "user", "processes")
+_OF_INCIDENTS = ("keep_severity", "before", "after", "most_incidents", "incidents_size")
 SYSLOG = "/dev/log"
 """the local syslog"""
 
@@ -222,6 +224,7 @@ class WatchRequest:
     zone: Zone = options.TIME_ZONE
     colour: When = options.COLOR
     quiet: bool = options.QUIET
+    named_options: Mapping[str, str] = named_options()
 
     def check(self) -> None:
         """Raise CommandError for no source, or for contradicting sources."""
@@ -237,7 +240,14 @@ class WatchRequest:
                 "list interfaces: rmqtool decode live -D",
                 ExitStatus.USAGE,
             )
-        if self.source and (self.filter or self.duration is not None or self.processes):
-            raise usage_error("--filter, --duration, and --processes", "need -i NAME")
+        named = self.named_options
+        if self.source:
+            refuse_named(named, _OF_INTERFACES, "needs -i NAME: it is for live captures")
         if self.incidents is not None and self.ring_folder is None:
             raise usage_error("--incidents", "needs --ring-dir DIR: its packets come from the ring")
+        if self.ring_folder is None:
+            refuse_named(named, ("ring",), "needs --ring-dir DIR")
+        if self.incidents is None:
+            refuse_named(named, _OF_INCIDENTS, "needs --incidents DIR")
+        if not self.otlp:
+            refuse_named(named, ("otlp_interval",), "needs --otlp URL")

@@ -208,7 +208,15 @@ def test_a_signal_before_the_first_packet_ends_it() -> None:
         (("-", "--window", "1s"), "--window: too short: '1s'; give 1m or more"),
         (("-", "--ring", "1"), "--ring: too small: '1'; give 4MiB or more"),
         (("-", "--severity", "fatal"), "--severity: must be one of info, warning, error"),
-        (("-", "-f", "tcp"), "--filter, --duration, and --processes: need -i NAME"),
+        (("-", "-f", "tcp"), "--filter: needs -i NAME"),
+        (("-", "--buffer", "1MiB"), "--buffer: needs -i NAME"),
+        (("-", "--no-promiscuous"), "--no-promiscuous: needs -i NAME"),
+        (("-", "--user", "nobody"), "--user: needs -i NAME"),
+        (("-", "--ring", "9MiB"), "--ring: needs --ring-dir DIR"),
+        (("-", "--before", "9s"), "--before: needs --incidents DIR"),
+        (("-", "--keep-severity", "info"), "--keep-severity: needs --incidents DIR"),
+        (("-", "--incidents-size", "9MiB"), "--incidents-size: needs --incidents DIR"),
+        (("-", "--otlp-interval", "1s"), "--otlp-interval: needs --otlp URL"),
     ],
 )
 def test_what_cannot_be_is_said(arguments: tuple[str, ...], said: str) -> None:
