@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from fractions import Fraction
 from functools import partial
@@ -43,6 +43,13 @@ def _ns(option: str, text: str) -> int:
     length = duration_option(option, text)
     assert isinstance(length, Fraction)
     return int(length)
+
+
+def _interval(option: str, text: str) -> int:
+    length = _ns(option, text)
+    if not length:  # pushes would never pause
+        raise usage_error(option, f"not a valid duration: {text!r}; give 30s or 5m")
+    return length
 
 
 def _window(option: str, text: str) -> int:
@@ -89,9 +96,11 @@ def _syslog(option: str, text: str | None) -> str | tuple[str, int]:
     return address
 
 
-def _duration(text: str, default: str, panel: str, seconds: int) -> Any:
+def _duration(
+    text: str, default: str, panel: str, seconds: int, read: Callable[[str, str], int] = _ns
+) -> Any:
     value = seconds * 1_000_000_000
-    return text_option(text, panel, default, metavar="TIME", value=value, read=_ns)
+    return text_option(text, panel, default, metavar="TIME", value=value, read=read)
 
 
 def _severity(text: str, panel: str, default: ProblemSeverity) -> Any:
@@ -220,7 +229,7 @@ class WatchRequest:
         value="",
         read=_url,
     )
-    otlp_interval: int = _duration("Push metrics this often.", "30s", _METRICS, 30)
+    otlp_interval: int = _duration("Push metrics this often.", "30s", _METRICS, 30, _interval)
     zone: Zone = options.TIME_ZONE
     colour: When = options.COLOR
     quiet: bool = options.QUIET

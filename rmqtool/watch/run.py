@@ -30,7 +30,9 @@ from dissectors.rows.record import ExchangeRecord
 from ..api.judged import engine_of
 from ..live.keeping import opened_capture
 from ..live.options import LiveRequest
+from ..summary.verdict import LABELS
 from ..summary.watch import ProblemChange, ProblemEvent
+from ..ui.console import styled, terminal_of
 from ..ui.errors import reason_of
 from ..ui.figures import count, size
 from ..ui.interrupt import first_ends
@@ -79,6 +81,7 @@ class _Watching:
         """kind of event -> how many"""
         self._lost_lines = 0
         self._array = ArrayText() if request.format is WatchFormat.json else None
+        self._has_colour = terminal_of(sys.stdout, request.colour).colour
         self._connections = KnownConnections()
         # Forked before any thread starts, and before `_opened` gives up the rights that it needs.
         self._local_ends = EndsHelper() if request.processes else LocalEnds()
@@ -267,7 +270,7 @@ class _Watching:
         if self.request.quiet and not is_problem:
             return
         if self.request.format is WatchFormat.lines:
-            self._write(_text(event.lines))
+            self._write(_text(event, self._has_colour))
             return
         line = json_line(dict(event.value))
         self._write(line if self._array is None else self._array.rows(line))
@@ -448,7 +451,11 @@ class _Watching:
             self._server.close()
 
 
-def _text(lines: Sequence[str]) -> bytes:
+def _text(event: WatchEvent, colour: bool) -> bytes:
+    lines = list(event.lines)
+    if colour and lines:  # the first line of a problem begins with time, state, and severity
+        word, style = LABELS[event.severity]
+        lines[0] = lines[0].replace(word, styled(word, style), 1)
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
 
 

@@ -35,7 +35,7 @@ def test_a_decoded_log_tells_the_same_life(tmp_path: Path, form: str) -> None:
     for option in ("--decode-as", "--max-ratio", "--jobs"):  # which say how captures are read
         refused = rmqtool("trace", log, "key-5", option, "9")
         assert (refused.status, refused.out) == (2, "")
-        assert f"rmqtool: {option}: is for captures, and the input is already decoded" in refused.err
+        assert f"{option}: is for captures, and the input is already decoded" in refused.err
         assert rmqtool("trace", log, TWICE, "key-5", option, "9").status == 0
 
 

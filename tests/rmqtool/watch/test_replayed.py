@@ -88,6 +88,13 @@ def test_an_array_is_closed_at_the_end() -> None:
     assert [events[0]["event"], events[-1]["event"]] == ["watching", "stopped"]
 
 
+def test_severities_have_colours_on_request() -> None:
+    for colour, shown in (("always", " \x1b[31mERROR\x1b[0m "), ("never", " ERROR ")):
+        command = [*PROGRAM, "watch", SAMPLE, "--color", colour, "--severity", "error", "-q"]
+        done = subprocess.run(command, capture_output=True, cwd=ROOT, check=True)
+        assert done.stdout.decode().count(shown) == 1, colour
+
+
 def test_a_problem_ends_by_quiet_and_is_not_told_again_after_its_rows_are_forgotten() -> None:
     start = Talk().now
     talk = refusing(start)
@@ -216,6 +223,10 @@ def test_a_signal_before_the_first_packet_ends_it() -> None:
         (("-", "--before", "9s"), "--before: needs --incidents DIR"),
         (("-", "--keep-severity", "info"), "--keep-severity: needs --incidents DIR"),
         (("-", "--incidents-size", "9MiB"), "--incidents-size: needs --incidents DIR"),
+        (
+            ("-", "--otlp", "http://127.0.0.1:1/", "--otlp-interval", "0"),
+            "--otlp-interval: not a valid duration: '0'; give 30s or 5m",
+        ),
         (("-", "--otlp-interval", "1s"), "--otlp-interval: needs --otlp URL"),
     ],
 )
