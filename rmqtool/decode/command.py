@@ -27,6 +27,7 @@ def _run(request: DecodeRequest) -> ExitStatus:
     """
     from .run import run_decode
 
+    request.refuse_unused()
     return run_decode(request)
 
 

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from dissectors.budget import Budget
+from dissectors.decode.command_fields import command_fields
 from dissectors.decode.command_row import (
     body_of,
     kind_of,
@@ -25,7 +26,7 @@ from dissectors.tcp.capture import packet_number
 from ..ui.console import MOST_OF_VALUE, UNLIMITED, Style, one_line, styled
 from ..ui.figures import clock, duration, size
 from .options import DecodeRequest
-from .row_run import RowSource, output_of, output_terminal
+from .row_run import RowSource, compiled, output_of, output_terminal
 from .sinks import TextSink
 
 BODY_LIMIT = 4096
@@ -44,7 +45,7 @@ def follow_rows(request: DecodeRequest, decode: Decode) -> RowSource[CommandSeen
 
     return RowSource(
         batches,
-        None,
+        compiled(request, lambda: command_fields(decode.sources)),
         lambda seen: seen.pdu.ts,
         lambda: FollowSink(request),
         "commands",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -13,10 +13,10 @@ from dissectors.decode.partition import Partition
 from dissectors.times import Moment, Zone
 
 from ..ui import common_options as options
-from ..ui.common_options import Order, RowFormat
+from ..ui.common_options import Order, RowFormat, column_names
 from ..ui.console import When
-from ..ui.declared import declared, derived, option, text_option
-from ..ui.option_values import names_in, size_option, text_of_moment, usage_error
+from ..ui.declared import declared, derived, named_options, option, text_option
+from ..ui.option_values import refuse_named, size_option, text_of_moment, usage_error
 from ..ui.output import refuse_text_as_page
 from .fail_on import Condition, condition_of
 
@@ -39,6 +39,8 @@ class View(StrEnum):
     list_messages = "list-messages"
 
 
+_OF_BODIES: Final = ("body_limit", "max_output", "plugins", "plugin")
+"""options of bodies; `plugin` is that of live input"""
 _SUFFIXES = {
     ".jsonl": RowFormat.jsonl,
     ".ndjson": RowFormat.jsonl,
@@ -84,11 +86,11 @@ def sort_of(_option: str, wanted: Order | None, view: View, follow: bool) -> Ord
     return wanted
 
 
-def _columns(_option: str, text: str | None, view: View) -> tuple[str, ...]:
+def _columns(option: str, text: str | None, view: View) -> tuple[str, ...]:
     """Return the names of columns; raise CommandError for a view without columns."""
     if text is not None and view not in (View.exchanges, View.list_messages, View.commands):
         raise usage_error("--columns", "works only with exchanges, --list-messages and --commands")
-    return names_in(text)
+    return column_names(option, text)
 
 
 def format_of(
@@ -248,6 +250,23 @@ class DecodeRequest:
     unanswered_after: int = UNANSWERED_AFTER
     """nanoseconds that a request may wait until it is shown as unanswered, where rows are shown as
     they happen"""
+    named_options: Mapping[str, str] = named_options()
+
+    def refuse_unused(self) -> None:
+        """Raise CommandError for an option that has no effect on the requested rows."""
+        named, view = self.named_options, self.view
+        bodies = {
+            View.tree: _OF_BODIES,
+            View.commands: _OF_BODIES if self.format.is_json or self.columns else (),
+            View.list_messages: ("body_limit", "plugins", "plugin"),
+            View.exchanges: ("body_limit", "plugins", "plugin") if self.message_rows else (),
+            View.follow: ("body_limit",),
+            View.messages: ("max_output",),
+        }.get(view, ())
+        unused = (name for name in _OF_BODIES if name not in bodies)
+        refuse_named(named, unused, "has no effect on these rows, which show no such bodies")
+        if not self.to_folder:
+            refuse_named(named, ("no_message_rows",), "is for a decoded log; use -o FOLDER")
 
     @property
     def overdue_after(self) -> int:

@@ -354,7 +354,7 @@ def notes_of(decode: Decode, found: RunCounts, request: DecodeRequest) -> list[s
     return lines
 
 
-_NOUNS = {View.commands: "command", View.list_messages: "message"}
+_NOUNS = {View.commands: "command", View.follow: "command", View.list_messages: "message"}
 """noun of a row"""
 
 

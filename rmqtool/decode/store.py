@@ -42,7 +42,7 @@ class StoreRequest(DecodeRequest):
 _NOT_STORED = (
     *("sources", "commands", "verbose", "summary", "follow_conversation", "messages"),
     *("list_messages", "check", "fail_on", "decode_as", "tls_keylog", "max_ratio"),
-    *("no_message_rows", "partition", "follow", "jobs"),
+    *("no_message_rows", "partition", "follow", "jobs", "max_output"),
 )
 """options of `decode pcap` that `decode store` does not have"""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..decode.options import BODY_LIMIT, View, format_of
 from ..ui import common_options as options
 from ..ui.common_options import RowFormat
 from ..ui.console import When
-from ..ui.declared import argument, declared, option
-from ..ui.option_values import usage_error
+from ..ui.declared import argument, declared, named_options, option
+from ..ui.option_values import refuse_named, usage_error
 from .pasted import BytesForm
 
 if TYPE_CHECKING:
@@ -47,3 +48,10 @@ class HexRequest:
     plugins: tuple[NamedDecoder, ...] = options.PLUGINS
     colour: When = options.COLOR
     quiet: bool = options.QUIET
+    named_options: Mapping[str, str] = named_options()
+
+    def check(self) -> None:
+        """Raise CommandError for options of bodies, if only lines without bodies are shown."""
+        if self.view is View.commands and not self.format.is_json:
+            of_bodies = ("body_limit", "max_output", "plugins")
+            refuse_named(self.named_options, of_bodies, "lines show no bodies; use -T json")

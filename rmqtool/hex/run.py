@@ -97,6 +97,8 @@ class PartsSource:
 
 MOST = 256 * 1024 * 1024
 """most bytes of an input that is not raw"""
+_LONGEST_NAME = 255
+"""most characters of a text that may be the name of a file"""
 _NOT_KNOWN = (
     "packet",
     "time",
@@ -111,6 +113,7 @@ _NOT_KNOWN = (
 
 def run_hex(request: HexRequest) -> ExitStatus:
     """Decode and print; return FAILURE if there is no command."""
+    request.check()
     with decoding_with(request.plugins):
         return _run(request)
 
@@ -140,6 +143,8 @@ def _run(request: HexRequest) -> ExitStatus:
         output.discard()
         raise
     findings += decode.take_findings()
+    if not shown:
+        _refuse_missing(request)
     _report_findings(request, findings)
     if cut := with_cut("", view.budget):
         print_note(cut)
@@ -265,10 +270,29 @@ def _parts_of(request: HexRequest) -> tuple[str, Iterable[SideBytes]]:
         return "-", _decoded("standard input", data, request.input)
     if len(texts) == 1 and _is_file(texts[0]):
         path = Path(texts[0])
-        if request.input is not BytesForm.raw:
-            _refuse_large(texts[0], path.stat().st_size)
-        return texts[0], _decoded(texts[0], path.read_bytes(), request.input)
-    return "argument", _decoded("argument", " ".join(texts).encode(), request.input)
+        if request.input is BytesForm.raw:
+            return texts[0], _decoded(texts[0], path.read_bytes(), request.input)
+        with path.open("rb") as file:
+            data = file.read(MOST + 1)  # a pipe does not tell its size
+        _refuse_large(texts[0], len(data))
+        return texts[0], _decoded(texts[0], data, request.input)
+    try:
+        return "argument", _decoded("argument", " ".join(texts).encode(), request.input)
+    except CommandError:
+        _refuse_missing(request)
+        raise
+
+
+def _refuse_missing(request: HexRequest) -> None:
+    """Raise CommandError if the text, which is not the bytes of a command, names no file.
+
+    Base64 has slashes, too, so a name is recognized only after decoding has failed.
+    """
+    (text,) = request.texts if len(request.texts) == 1 else ("",)
+    if text == "-" or _is_file(text) or not set(text) & {"/", "."} or len(text.split()) != 1:
+        return
+    if len(text) <= _LONGEST_NAME:
+        raise CommandError(f"{text}: {'not a file' if Path(text).is_dir() else 'no such file'}")
 
 
 def _refuse_large(name: str, size: int) -> None:
@@ -279,7 +303,8 @@ def _refuse_large(name: str, size: int) -> None:
 
 def _is_file(text: str) -> bool:
     try:
-        return Path(text).is_file()
+        path = Path(text)
+        return path.exists() and not path.is_dir()  # also a pipe, as of <(…)
     except (OSError, ValueError):  # far too long for a name
         return False
 

@@ -23,7 +23,10 @@ def _run(request: LiveDecodeRequest) -> ExitStatus:
     """
     from .run import run_live, show_interfaces
 
-    return show_interfaces(request.colour) if request.list_interfaces else run_live(request)
+    if request.list_interfaces:
+        return show_interfaces(request.colour)
+    request.refuse_unused()
+    return run_live(request)
 
 
 decode_live = command_with(LiveDecodeRequest, _run, NOT_LIVE)

@@ -11,7 +11,7 @@ from dissectors.live.packet_ring import RING_BYTES
 from ..decode.options import BODY_LIMIT, UNANSWERED_AFTER, DecodeRequest
 from ..ui import common_options as options
 from ..ui.declared import declared, derived, option, text_option
-from ..ui.option_values import duration_option, size_option, usage_error
+from ..ui.option_values import duration_option, refuse_named, size_option, usage_error
 from ..ui.status import CommandError, ExitStatus
 
 _CAPTURE = "Capture"
@@ -145,6 +145,13 @@ class LiveDecodeRequest(DecodeRequest, LiveRequest):
     body_limit: int | None = replace(BODY_LIMIT, needs=("plugin", "view"))
     plugin: Sequence[str] = replace(options.PLUGINS, names=(), typed=list[str] | None, read=None)
     """plug-ins; loaded once the interface is open, without the rights that this takes"""
+
+    def refuse_unused(self) -> None:
+        """Raise CommandError for an option that has no effect on the requested rows."""
+        super().refuse_unused()
+        if not replace(self, follow=True).overdue_after:
+            only = "works only with exchanges that are shown as they come"
+            refuse_named(self.named_options, ("unanswered_after",), only)
 
 
 NOT_LIVE = (

@@ -19,6 +19,7 @@ from .option_values import (
     refuse_named,
     size_option,
     time_option,
+    usage_error,
     zone_option,
 )
 from .status import CommandError
@@ -170,6 +171,14 @@ SINCE_UTC, UNTIL_UTC = _since("UTC", ()), _until(())
 """of commands without"""
 
 
+def column_names(option: str, text: str | None) -> tuple[str, ...]:
+    """Return the names of columns; raise CommandError for a text without one."""
+    names = names_in(text)
+    if text is not None and not names:
+        raise usage_error(option, "names no column; give time,latency or omit it")
+    return names
+
+
 def columns(example: str = "time,latency,topic") -> Any:
     """Declare `--columns`."""
     return text_option(
@@ -177,7 +186,7 @@ def columns(example: str = "time,latency,topic") -> Any:
         _OUTPUT,
         metavar="NAMES",
         value=(),
-        read=lambda _option, text: names_in(text),
+        read=column_names,
     )
 
 

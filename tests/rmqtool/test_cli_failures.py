@@ -32,6 +32,21 @@ from .command import PROGRAM, ROOT, full_after, rmqtool
         (["--commands", "--summary"], "cannot be combined"),
         (["--summary", "--format", "csv"], "supports only table and json"),
         (["-V", "--format", "jsonl"], "commands -T json"),
+        (["--body-limit", "9"], "--body-limit: has no effect on these rows"),
+        (["--summary", "--max-output", "9"], "--max-output: has no effect on these rows"),
+        (["-T", "csv", "--plugin", "{plugin}"], "--plugin: has no effect on these rows"),
+        (["--commands", "--body-limit", "9"], "--body-limit: has no effect on these rows"),
+        (["--list-messages", "--max-output", "9"], "--max-output: has no effect on these rows"),
+        (
+            ["--messages", "-o", "{folder}/m", "--body-limit", "9"],
+            "--body-limit: has no effect on these rows",
+        ),
+        (
+            ["--follow-conversation", "0", "--max-output", "9"],
+            "--max-output: has no effect on these rows",
+        ),
+        (["--no-message-rows"], "--no-message-rows: is for a decoded log; use -o FOLDER"),
+        (["--columns", ","], "--columns: names no column"),
         (["--commands", "--format", "parquet"], "use -T json"),
         (["-o", "{capture}"], "is also an input"),
         (["-o", "{folder}"], "is a folder"),
@@ -47,7 +62,8 @@ from .command import PROGRAM, ROOT, full_after, rmqtool
 def test_a_wrong_command_line(
     capture: Path, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    given = [part.format(capture=capture, folder=tmp_path) for part in arguments]
+    plugin = ROOT / "examples/order_bodies.py"
+    given = [part.format(capture=capture, folder=tmp_path, plugin=plugin) for part in arguments]
     before = capture.read_bytes()
     result = rmqtool("decode", "pcap", capture, *given)
     assert result.status == ExitStatus.USAGE

@@ -25,6 +25,20 @@ def test_every_command_of_the_conversation_and_no_other() -> None:
     assert '"topic": "PushTopic"' in ended.out
 
 
+def test_a_filter_chooses_commands_of_the_conversation() -> None:
+    arguments = ("decode", "pcap", SAMPLE, "--follow-conversation", "2", "-Y")
+    ended = rmqtool(*arguments, "kind == request and name ~ PULL")
+    titles = [line for line in ended.out.splitlines() if " packet " in line]
+    assert len(titles) > 2
+    assert all(title.startswith("→ request ") and "PULL" in title for title in titles)
+    none = rmqtool(*arguments, "opaque == -7")
+    assert none.out == ""
+    assert none.err.startswith("rmqtool: no matches (")
+    assert " commands checked)" in none.err
+    wrong = rmqtool(*arguments, "nam == A")
+    assert (wrong.status, wrong.out) == (2, "")
+
+
 def test_what_the_network_sent_does_not_reach_the_terminal(tmp_path: Path) -> None:
     ended = rmqtool("decode", "pcap", capture_in(tmp_path), "--follow-conversation", "0")
     assert "\x1b" not in ended.out

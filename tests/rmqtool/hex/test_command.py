@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import random
 import re
 import shutil
 import subprocess
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -262,6 +264,50 @@ def test_nothing_and_what_is_no_frame_have_a_way_out() -> None:
     assert (result.status, result.out) == (1, "")
     assert "no command in 40 bytes" in result.err
     assert rmqtool("decode", "hex", "00", "--format", "parquet").status == 2
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "no.bin",
+        "/no/file",
+        "/nowhere/at/all/frame.bin",
+        "captures/frame1234567890ab",
+        "no/dump.txt",
+    ],
+)
+def test_a_file_that_does_not_exist_is_named(name: str) -> None:
+    for form in ("auto", "hex", "base64", "raw"):
+        result = rmqtool("decode", "hex", name, "--input", form)
+        assert (result.status, result.out) == (1, "")
+        assert result.err == f"rmqtool: {name}: no such file\n"
+
+
+def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
+    result = rmqtool("decode", "hex", tmp_path)
+    assert (result.status, result.err) == (1, f"rmqtool: {tmp_path}: not a file\n")
+
+
+def test_a_pipe_with_a_name_is_read(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(BYTES.hex(),), daemon=True)
+    writer.start()
+    result = rmqtool("decode", "stream", pipe)
+    writer.join(60)
+    assert (result.status, len(result.out.splitlines())) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [("--body-limit", "9"), ("--max-output", "9"), ("--plugin", "examples/order_bodies.py")],
+)
+def test_lines_without_bodies_refuse_their_options(option: tuple[str, str]) -> None:
+    for command in (("stream",), ("hex", "--commands")):
+        result = rmqtool("decode", *command, BYTES.hex(), *option)
+        assert (result.status, result.out) == (2, "")
+        assert f"rmqtool: {option[0]}: lines show no bodies; use -T json\n" in result.err
+        assert rmqtool("decode", *command, BYTES.hex(), *option, "-T", "jsonl").status == 0
 
 
 @pytest.mark.parametrize("command", [("hex",), ("stream", "-V")], ids=" ".join)

@@ -138,6 +138,17 @@ def test_interfaces_are_listed() -> None:
             2,
             "rmqtool: --unanswered-after: not a valid duration: '0'",
         ),
+        (
+            ("-i", "lo", "--unanswered-after", "9s", "--summary"),
+            2,
+            "rmqtool: --unanswered-after: works only with exchanges that are shown as they come\n",
+        ),
+        (
+            ("-i", "lo", "--plugin", "no.py", "--summary"),
+            2,
+            "rmqtool: --plugin: has no effect on these rows",
+        ),
+        (("-i", "lo", "--max-output", "9"), 2, "rmqtool: --max-output: has no effect"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_line(
