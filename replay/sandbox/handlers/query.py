@@ -17,8 +17,9 @@ from ..server import HandlerResponse
 from ..state import StateHandlers
 from ..store.memory import StoreFull
 
-# maxMsgsNumBatch
+# maxMsgsNumBatch, defaultQueryMaxNum
 _MOST: Final = 64
+_MOST_OF_UNIQUE_KEY: Final = 32
 _MOST_ENTRIES: Final = 100_000
 """entries of a queue in one response: some 10 MB"""
 
@@ -41,7 +42,7 @@ class QueryHandlers(StateHandlers):
         store = self._state.store
         limit = min(request.number("maxNum"), _MOST)
         if request.flag("_UNIQUE_KEY_QUERY"):  # as in Java, the client's limit does not count then
-            limit = _MOST
+            limit = _MOST_OF_UNIQUE_KEY
         topic, key = request.text("topic"), request.text("key")
         begin_ms, end_ms = request.number("beginTimestamp"), request.number("endTimestamp")
         try:

@@ -234,6 +234,17 @@ def test_messages_are_found_by_id_and_key(broker: Talk) -> None:
     assert broker.ask(12, {**query, "key": "k0", "endTimestamp": "5"}).code == 22
 
 
+def test_a_broker_limits_the_messages_of_a_key(broker: Talk) -> None:
+    for _ in range(70):
+        broker.ask(310, send_fields(TOPIC, KEYS="many", UNIQ_KEY="U"), b"x")
+    query = {"topic": TOPIC, "beginTimestamp": "0", "endTimestamp": str(1 << 62)}
+    by_key = broker.ask(12, {**query, "key": "many", "maxNum": "100"})
+    assert len(messages_of(by_key)) == 64  # maxMsgsNumBatch
+    for limit in ("1", "100"):  # defaultQueryMaxNum, whatever the client asks for
+        by_id = {**query, "key": "U", "maxNum": limit, "_UNIQUE_KEY_QUERY": "true"}
+        assert len(messages_of(broker.ask(12, by_id))) == 32
+
+
 # -- administration -----------------------------------------------------------------------------
 
 
