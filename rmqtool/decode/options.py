@@ -257,7 +257,7 @@ class DecodeRequest:
         named, view = self.named_options, self.view
         bodies = {
             View.tree: _OF_BODIES,
-            View.commands: _OF_BODIES if self.format.is_json or self.columns else (),
+            View.commands: _OF_BODIES if self.format.is_json and not self.columns else (),
             View.list_messages: ("body_limit", "plugins", "plugin"),
             View.exchanges: ("body_limit", "plugins", "plugin") if self.message_rows else (),
             View.follow: ("body_limit",),

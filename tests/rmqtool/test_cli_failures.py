@@ -36,6 +36,10 @@ from .command import PROGRAM, ROOT, full_after, rmqtool
         (["--summary", "--max-output", "9"], "--max-output: has no effect on these rows"),
         (["-T", "csv", "--plugin", "{plugin}"], "--plugin: has no effect on these rows"),
         (["--commands", "--body-limit", "9"], "--body-limit: has no effect on these rows"),
+        (
+            ["--commands", "--columns", "body", "-T", "jsonl", "--max-output", "9"],
+            "--max-output: has no effect on these rows",
+        ),
         (["--list-messages", "--max-output", "9"], "--max-output: has no effect on these rows"),
         (
             ["--messages", "-o", "{folder}/m", "--body-limit", "9"],
