@@ -305,6 +305,8 @@ def problem_card(row: Row, shown_time: Show, proofs: Proofs) -> str:
     until = first if first == last else last.removeprefix(f"{day} ")
     state = None if row["state"] is None else str(row["state"])
     times = row["count"] if isinstance(row["count"], int) else 1
+    if any(text.endswith(f"={times}") for text in _texts_in(row["impact"])):
+        times = 1  # a count of messages, which is already in the title
     when = occurrences_text(first, until, times, state)
     reason = f" ({row['reason']})" if row["reason"] else ""
     facts = f"{when}; confidence: {row['confidence']}{reason}; rule {row['rule']}"
@@ -324,8 +326,13 @@ def problem_card(row: Row, shown_time: Show, proofs: Proofs) -> str:
     )
 
 
+def _texts_in(values: object) -> Sequence[str]:
+    """Return the texts of a list; a table may have none."""
+    return () if not isinstance(values, Sequence) or isinstance(values, str) else values
+
+
 def _list(heading: str, values: object, kind: str | None = None) -> str:
-    if not isinstance(values, Sequence) or isinstance(values, str) or not values:
+    if not (texts := _texts_in(values)):
         return ""
-    items = "".join(tag("li", escaped(value)) for value in values)
+    items = "".join(tag("li", escaped(value)) for value in texts)
     return (tag("p", escaped(heading)) if heading else "") + tag("ul", items, kind=kind)

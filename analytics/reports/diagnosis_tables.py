@@ -24,6 +24,7 @@ PROBLEMS: Final = ReportTable(
         rule string: rule ID
         consequence_of string: rule of the causing problem
         count int: number of occurrences
+        impact list: effect on messages, such as `messages_lost=3`
         first_time time: first occurrence
         last_time time: last occurrence
         state string: `ended` or `ongoing` at the end; empty: unknown
@@ -82,6 +83,7 @@ def _row_of(problem: Problem, place: int) -> dict[str, object]:
     row |= {"confidence": str(problem.confidence), "queue_id": subject.queue}
     row |= {name: getattr(subject, name) for name in _SUBJECT}
     row["message"] = subject.message
+    row["impact"] = [f"{name}={number}" for name, number in problem.impact.items()]
     row["state"] = None if problem.state is None else str(problem.state)
     row["first_time"], row["last_time"] = problem.first_time // 1000, problem.last_time // 1000
     row["evidence"] = [

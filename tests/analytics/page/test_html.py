@@ -280,6 +280,7 @@ def row(**changed: object) -> Row:
         "rule": "broker-gone",
         "consequence_of": None,
         "count": 1,
+        "impact": [],
         "state": None,
         "first_time": fakes.START,
         "last_time": fakes.START,
@@ -329,6 +330,14 @@ def test_an_ongoing_problem_has_no_end() -> None:
     assert "since 2026-11-20 10:00:00, 3 occurrences, ongoing; " in ongoing
     ended = problem_card(row(**times, state="ended"), str, Proofs())
     assert "2026-11-20 10:00:00 to 10:05:00, 3 occurrences, ended; " in ended
+
+
+def test_a_count_of_messages_is_no_count_of_occurrences() -> None:
+    counted = {"title": "12 messages were lost", "count": 12}
+    lost = problem_card(row(**counted, impact=["messages_lost=12"]), str, Proofs())
+    assert "occurrences" not in lost
+    other = problem_card(row(**counted, impact=["messages_lost=2"]), str, Proofs())
+    assert ", 12 occurrences" in other
 
 
 def test_many_problems_are_cut_and_counted() -> None:
