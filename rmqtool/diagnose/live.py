@@ -13,11 +13,11 @@ from analytics.diagnosis.engine import Diagnosis, Engine
 from dissectors.decode.pipeline import Decode, DecodeOptions
 
 from ..api.judged import RequestedTime, engine_of, fed
-from ..live.keeping import Keeping, opened_capture, refuse_same_file
+from ..live.keeping import Keeping, opened_capture
 from ..live.options import LiveRequest
 from ..summary.watch import ProblemChange, ProblemEvent, Watch, event_lines
 from ..ui.interrupt import first_ends
-from ..ui.output import Output, refuse_existing
+from ..ui.output import Output, refuse_existing, refuse_same_file
 from ..ui.status import ExitStatus
 from .request import DiagnoseRequest
 from .write import problems_output, status_of, write_diagnosis, write_objects

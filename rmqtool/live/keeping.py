@@ -21,7 +21,6 @@ from dissectors.tcp.pcapng_writer import PcapngWriter
 from ..api.opened import open_interface
 from ..ui.errors import print_note
 from ..ui.figures import count, size
-from ..ui.option_values import usage_error
 from ..ui.output import Output, naming
 from .options import LiveRequest
 
@@ -102,12 +101,6 @@ class Keeping:
         self._losses.look()
         if self._kept is not None:
             self._kept.write(packets)
-
-
-def refuse_same_file(keep: str | None, output: str, what: str) -> None:
-    """Raise CommandError if output and packet file are the same."""
-    if keep is not None and os.path.realpath(keep) == os.path.realpath(output):
-        raise usage_error("-o and -w", f"{keep} cannot hold both {what} and packets")
 
 
 class _Losses:

@@ -16,10 +16,10 @@ from ..decode.options import View
 from ..decode.run import decode_options, run_decode
 from ..ui.common_options import plugins_of
 from ..ui.console import When, terminal_of
-from ..ui.output import refuse_existing
+from ..ui.output import refuse_existing, refuse_same_file
 from ..ui.screen.panels import Labelled, fact_lines
 from ..ui.status import ExitStatus
-from .keeping import Keeping, opened_capture, refuse_same_file
+from .keeping import Keeping, opened_capture
 from .options import LiveDecodeRequest
 
 

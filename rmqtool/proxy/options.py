@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dissectors import ports
@@ -23,9 +23,10 @@ from ..send import targets
 from ..ui import common_options as common
 from ..ui.common_options import ObjectFormat
 from ..ui.console import When
-from ..ui.declared import declared, option
+from ..ui.declared import declared, named_options, option
 from ..ui.option_names import command_error
-from ..ui.option_values import usage_error
+from ..ui.option_values import refuse_named, usage_error
+from ..ui.output import refuse_same_file, refuse_text_as_page
 from ..ui.status import CommandError, ExitStatus
 
 _TARGET, _LISTEN, _RECORD, _OUTPUT = "Target", "Addresses", "Recording", "Output"
@@ -116,6 +117,7 @@ class ProxyRequest:
     seconds: float | None = DURATION
     colour: When = common.COLOR
     quiet: bool = common.QUIET
+    named_options: Mapping[str, str] = named_options()
 
 
 def options_of(given: ProxyRequest) -> tuple[ProxyOptions, Guard]:
@@ -130,6 +132,11 @@ def options_of(given: ProxyRequest) -> tuple[ProxyOptions, Guard]:
     for name, file in (("--listen-cert", given.listen_cert), ("--listen-key", given.listen_key)):
         if file is not None and not Path(file).is_file():
             raise usage_error(name, f"there is no file {file}")
+    if given.grpc is None:
+        refuse_named(given.named_options, ("grpc_port",), "needs --grpc HOST:PORT")
+    if given.log and given.quiet:
+        raise usage_error("--log and --quiet", "cannot be combined")
+    _check_output(given)
     _check_mirror(given, namesrv)
     agreement = targets.agreement_of(given.yes, given.allow)
     agreement.add(namesrv)
@@ -169,6 +176,19 @@ def options_of(given: ProxyRequest) -> tuple[ProxyOptions, Guard]:
     return options, guard
 
 
+def _check_output(request: ProxyRequest) -> None:
+    """Refuse a decoded log that its reader could not write, before anything listens."""
+    output = request.output
+    if output is None:
+        return
+    if output == "-" or output.endswith("/") or Path(output).is_dir():
+        raise usage_error("--output", f"{output} is not a file; give FILE.jsonl, .csv or .parquet")
+    refuse_text_as_page(output, "use .jsonl, .csv, or .parquet")
+    refuse_same_file(request.write, output, "rows")
+    if not Path(output).parent.is_dir():
+        raise usage_error("--output", f"{Path(output).parent} is not a folder")
+
+
 def _check_mirror(request: ProxyRequest, namesrv: Sequence[str]) -> None:
     """Refuse an invalid mirror before anything listens."""
     if request.mirror is None:
@@ -179,8 +199,15 @@ def _check_mirror(request: ProxyRequest, namesrv: Sequence[str]) -> None:
         raise usage_error("--mirror", f"{request.mirror!r} is not HOST:PORT")
     if request.mirror in namesrv:
         raise usage_error("--mirror", f"{request.mirror} is the real cluster")
+    journal = Path(request.mirror_output or "")
+    if request.mirror_output and journal.exists() and not _is_empty(journal):
+        raise usage_error("--mirror-output", f"{journal} exists; name another folder")
     try:
         if request.mirror_where:
             compile_where(request.mirror_where, exchange_fields())
     except WhereError as error:
         raise usage_error("--mirror-where", str(error)) from None
+
+
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and next(folder.iterdir(), None) is None

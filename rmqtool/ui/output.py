@@ -168,6 +168,13 @@ def refuse_text_as_page(target: str, hint: str) -> None:
         raise CommandError(f"{target} is an HTML file name", hint, ExitStatus.USAGE)
 
 
+def refuse_same_file(keep: str | None, output: str, what: str) -> None:
+    """Raise CommandError if output and packet file are the same."""
+    if keep is not None and os.path.realpath(keep) == os.path.realpath(output):
+        message = f"-o and -w: {keep} cannot hold both {what} and packets"
+        raise CommandError(message, status=ExitStatus.USAGE)
+
+
 def refuse_inputs(target: str, inputs: Iterable[str], option: str = "-o") -> None:
     """Raise CommandError if `target` is one of the inputs.
 

@@ -88,13 +88,23 @@ def test_a_pipe_has_packets_and_nothing_else(tmp_path: Path) -> None:
         (("-n", "h:1", "--fault", "leave-route"), "only the sandbox has it"),
         (("-n", "h:1", "--mirror", "h:1"), "h:1 is the real cluster"),
         (("-n", "h:1", "--mirror-where", "topic == 'x'"), "need --mirror"),
+        (("-n", "h:1", "--grpc-port", "0"), "--grpc-port: needs --grpc HOST:PORT"),
         (("-n", "h:1", "--mirror", "m:1", "--mirror-where", "nothing =="), "--mirror-where"),
+        (("-n", "h:1", "--mirror", "m:1", "--mirror-output", "docs"), "docs exists; name another"),
+        (("-n", "h:1", "-o", "docs"), "--output: docs is not a file"),
+        (("-n", "h:1", "-o", "log/"), "--output: log/ is not a file"),
+        (("-n", "h:1", "-o", "-"), "--output: - is not a file"),
+        (("-n", "h:1", "-o", "x.html"), "x.html is an HTML file name"),
+        (("-n", "h:1", "-o", "nowhere/x.csv"), "--output: nowhere is not a folder"),
+        (("-n", "h:1", "-o", "x.csv", "-w", "x.csv"), "-o and -w: x.csv cannot hold both"),
+        (("-n", "h:1", "--log", "-q"), "--log and --quiet: cannot be combined"),
     ],
 )
 def test_what_cannot_be_is_said_before_anything_listens(
     arguments: tuple[str, ...], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    monkeypatch.chdir(ROOT)
     result = rmqtool("proxy", *arguments)
     assert result.status == 2
     assert words in result.err
