@@ -116,7 +116,7 @@ def run_consume(request: ConsumeCommand) -> ExitStatus:
         raise
     sink.idle()
     output.finish()
-    if not request.quiet and not shown:
+    if not request.quiet and not shown and request.limit != 0:
         print_note("no messages" if not stopped else "stopped; no messages")
     return ExitStatus.INTERRUPTED if stopped else ExitStatus.OK
 
@@ -276,12 +276,17 @@ def run_topic(request: TopicCommand) -> ExitStatus:
     topic = request.topic
     with _reading(request, topic) as (reader, route):
         offsets = dict(sorted(reader.offsets(topic, route).items()))
-        named = request.groups or reader.groups(topic, route)
+        known = reader.groups(topic, route)
+        named = request.groups or known
         lags = [_lag_of(group, reader.consumed(topic, route, group), offsets) for group in named]
     if request.format is TopicFormat.json:
         sys.stdout.buffer.write(json_line(_described(topic, route, offsets, lags)))
     else:
         _show(request, topic, route, offsets, lags)
+    if not request.quiet:
+        for group in named:
+            if group not in known:  # brokers say that it has read nothing
+                print_note(f"--group: {group} neither subscribes to {topic} nor has read it")
     return ExitStatus.OK
 
 

@@ -235,3 +235,13 @@ def test_the_lag_of_a_group(box: SandboxThread) -> None:
     assert group["lag"] == sum(lag.values())
     named = rmqtool("topic", "-n", box.namesrv, TOPIC, "--group", "billing", "-T", "json")
     assert json.loads(named.out)["groups"] == found["groups"]
+    assert named.err == ""
+    unknown = rmqtool("topic", "-n", box.namesrv, TOPIC, "--group", "biling")
+    assert unknown.status == 0
+    assert (
+        unknown.err == f"rmqtool: --group: biling neither subscribes to {TOPIC} nor has read it\n"
+    )
+
+
+def test_a_limit_of_no_message_says_nothing(box: SandboxThread) -> None:
+    assert consume(box, "--limit", "0").err == ""
