@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dissectors.times import Moment, Zone
 
 from ..ui import common_options as options
-from ..ui.declared import argument, declared, option
+from ..ui.declared import argument, declared, named_options, option
 
 if TYPE_CHECKING:
     from dissectors.remoting.bodies.custom import NamedDecoder
@@ -38,3 +39,4 @@ class BrowseRequest:
     keep: int = option(
         "Keep the newest N exchanges of a live capture.", _LIVE, 1_000_000, min=1, metavar="N"
     )
+    named_options: Mapping[str, str] = named_options()

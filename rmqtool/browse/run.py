@@ -21,8 +21,9 @@ from ..api.tables.named import EXCHANGES, MESSAGES, table_named
 from ..api.tables.table import UnknownColumnError
 from ..live.keeping import opened_capture
 from ..live.options import LiveRequest
+from ..ui.common_options import refuse_capture_options
 from ..ui.extras import require
-from ..ui.option_values import usage_error, where_option
+from ..ui.option_values import refuse_named, usage_error, where_option
 from ..ui.status import CommandError, ExitStatus
 from .model.expressions import fields_of
 from .model.reading import BackgroundReading, Filling, decoding, reading_logs
@@ -83,9 +84,13 @@ def opened(request: BrowseRequest) -> Opened:
             raise CommandError(
                 "an interface and files cannot be combined", "omit one of them", ExitStatus.USAGE
             )
+        only_files = ("max_ratio", "follow")
+        refuse_named(request.named_options, only_files, "is for files, not for -i")
         return _live(request)
     if not request.inputs:
         raise CommandError("no input given", "rmqtool browse incident.pcap", ExitStatus.USAGE)
+    live_only = ("filter", "keep")
+    refuse_named(request.named_options, live_only, "is for live captures; add -i NAME")
     logs = [name for name in request.inputs if name != "-" and is_decoded_log(Path(name))]
     if logs:
         return _logs(request, logs)
@@ -101,6 +106,7 @@ def _logs(request: BrowseRequest, logs: Sequence[str]) -> Opened:
         raise CommandError(
             "decoded logs and captures cannot be combined", "open one kind at a time"
         )
+    refuse_capture_options(request.named_options, "follow", "plugins")
     since, until = _dated(request)
     try:
         inputs = inputs_of(logs, time_of(since, until))

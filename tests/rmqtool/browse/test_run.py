@@ -14,6 +14,10 @@ from pathlib import Path
 import pytest
 
 import rmqtool
+from rmqtool.browse.options import BrowseRequest
+from rmqtool.browse.run import opened
+from rmqtool.ui.declared import read_request
+from rmqtool.ui.status import CommandError, ExitStatus
 from tests.rmqtool.browse.browsing import browsing, press, sample, sees
 
 HAS_TMUX = shutil.which("tmux") is not None
@@ -67,6 +71,29 @@ def test_it_runs_in_a_terminal(tmux: Tmux) -> None:
     tmux.until(lambda seen: "broker-gone" in seen or "was gone" in seen)
     tmux.run("send-keys", "q")
     tmux.until(lambda seen: "was gone" not in seen)
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "said"),
+    [
+        ({"inputs": ["x.pcap"]}, {"keep": "--keep"}, "--keep: is for live captures; add -i NAME"),
+        ({"inputs": ["x.pcap"]}, {"filter": "--filter"}, "--filter: is for live captures"),
+        ({"interface": "lo"}, {"follow": "--follow"}, "--follow: is for files, not for -i"),
+        ({"inputs": ["LOG"]}, {"follow": "--follow"}, "--follow: is for captures, and the input"),
+        ({"inputs": ["LOG"]}, {"decode_as": "--decode-as"}, "--decode-as: is for captures"),
+    ],
+)
+def test_options_without_an_effect_are_refused(
+    tmp_path: Path, given: dict[str, object], named: dict[str, str], said: str
+) -> None:
+    if given.get("inputs") == ["LOG"]:
+        rmqtool.read(sample("acl-5x.pcap")).to_parquet(tmp_path / "log")
+        given = {"inputs": [str(tmp_path / "log")]}
+    request = read_request(BrowseRequest, {**given, "named_options": named})
+    with pytest.raises(CommandError) as refused:
+        opened(request)
+    assert refused.value.message.startswith(said)
+    assert refused.value.status == ExitStatus.USAGE
 
 
 def test_it_shows_a_decoded_log(tmp_path: Path) -> None:
