@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dissectors.anonymize.kinds import KINDS, NAME_KINDS
 
 from ..ui import common_options as common
-from ..ui.declared import argument, declared, option
+from ..ui.declared import argument, declared, named_options, option
 from ..ui.option_values import usage_error
 
 
@@ -45,3 +47,4 @@ class AnonymizeRequest:
     )
     decode_as: frozenset[int] = common.DECODE_AS
     max_ratio: int = common.MAX_RATIO
+    named_options: Mapping[str, str] = named_options()

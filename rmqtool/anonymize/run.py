@@ -22,6 +22,7 @@ from dissectors.owned_folder import FolderRefused, OwnedFolder
 from dissectors.quantities import counted
 from dissectors.tcp.source import STDIN, CaptureError
 
+from ..ui.common_options import refuse_capture_options
 from ..ui.errors import print_note
 from ..ui.figures import size as size_text
 from ..ui.output import Output, refuse_inputs
@@ -36,6 +37,7 @@ def run_anonymize(request: AnonymizeRequest) -> ExitStatus:
     """Run the command; raise CommandError on failure."""
     names = Pseudonyms(_secret_of(request.secret), request.keep)
     if os.path.isdir(request.source):
+        refuse_capture_options(request.named_options)
         _rewrite_folder(request, names)
         _report(Anonymized(replaced=names.replaced), request)
         return ExitStatus.OK
@@ -50,6 +52,7 @@ def run_anonymize(request: AnonymizeRequest) -> ExitStatus:
             with open(path, "rb") as file:
                 head = file.read(4)
             if head[:1] == b"{" or head == b"PAR1":  # rows as JSON lines or Parquet
+                refuse_capture_options(request.named_options)
                 _rewrite_rows(path, request.source, names, output)
                 done = Anonymized(replaced=names.replaced)
             else:

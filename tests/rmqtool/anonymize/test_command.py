@@ -179,6 +179,19 @@ def test_errors_name_the_file_and_the_fix(tmp_path: Path) -> None:
     assert "line 1 has a command; anonymize its capture instead" in failed.err
 
 
+def test_rows_refuse_options_of_captures(tmp_path: Path) -> None:
+    lines, out = tmp_path / "rows.jsonl", tmp_path / "out"
+    lines.write_text(rmqtool("decode", "pcap", CAPTURE, "-T", "jsonl").out)
+    log = f"{tmp_path / 'log'}/"
+    assert rmqtool("decode", "pcap", CAPTURE, "-T", "jsonl", "-o", log).status == 0
+    for source in (lines, log):
+        for option in ("--decode-as", "--max-ratio"):
+            failed = rmqtool("anonymize", source, "-o", out, option, "9")
+            assert failed.status == 2
+            assert f"{option}: is for captures, and the input is already decoded" in failed.err
+            assert not out.exists()
+
+
 def test_a_file_is_not_replaced(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.write_text("mine")
