@@ -29,6 +29,7 @@ def _run(request: ReportRequest) -> ExitStatus:
         from .listing import show_reports
 
         return show_reports(request)
+    request.refuse_unused()
     if request.follow:
         from .follow import follow_report
 

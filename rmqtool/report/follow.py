@@ -53,7 +53,9 @@ def follow_report(request: ReportRequest) -> ExitStatus:
     require("a report", "report", *REPORT_LIBRARIES)
     check_output(request)
     request = replace(
-        request, reports=tuple(name for name in request.reports if report_of(name).cells)
+        request,
+        reports=tuple(name for name in request.reports if report_of(name).cells),
+        named_options={},  # captures may arrive, whatever the folder has now
     )
     folder, kept = Path(request.inputs[0]), Path(request.cells or "")
     if not folder.is_dir():

@@ -35,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from .options import ReportRequest
 
     app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
-    app.command()(command_with(ReportRequest, _run, without=(*_OF_SESSION, *_OF_TERMINAL)))
+    without = (*_OF_SESSION, *_OF_TERMINAL, "follow", "split")
+    app.command()(command_with(ReportRequest, _run, without=without))
     try:
         app(arguments, prog_name="job.py")
     except SystemExit as end:
@@ -53,6 +54,7 @@ def _run(request: ReportRequest) -> ExitStatus:
     from .options import ReportFormat
     from .run import check_where, read_by_spark
 
+    request.refuse_unused()
     check_where(request)
     if request.output == "-":
         raise usage_error("--output", "name a folder, on any file system")

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from analytics.reports import REPORT_MODULES
 from dissectors.times import Moment, Zone
 
 from ..ui import common_options as options
 from ..ui.console import When
-from ..ui.declared import argument, declared, derived, option, text_option
-from ..ui.option_values import duration_option, time_option, usage_error
+from ..ui.declared import argument, declared, derived, named_options, option, text_option
+from ..ui.option_values import duration_option, refuse_named, time_option, usage_error
 from ..ui.output import refuse_text_as_page
 from ..ui.status import CommandError, ExitStatus
 
@@ -62,6 +62,20 @@ _SUFFIXES = {
     ".htm": ReportFormat.html,
     ".txt": ReportFormat.table,
 }
+
+
+_OF_REPORTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "window_us": ("overview", "latency", "retries", "delivery"),
+    "slowest": ("latency",),
+    "slo": ("latency",),
+    "send_timeout_ms": ("retries",),
+    "retry_times": ("retries",),
+    "generation": ("isolation",),
+    "latency_max_ms": ("isolation",),
+    "not_available_ms": ("isolation",),
+    "fault_strategy": ("isolation",),
+}
+"""options → reports that have tables to which they apply"""
 
 
 def _reports(words: Sequence[str], show_list: bool) -> tuple[str, ...]:
@@ -192,6 +206,7 @@ def _cells(
     folder: str | None,
     tables: list[str],
     compare: list[str],
+    split: Moment | None,
     force: bool,
     follow: bool,
 ) -> str | None:
@@ -200,8 +215,10 @@ def _cells(
         if follow:
             raise usage_error("--follow", f"needs {option} FOLDER for its state")
         return None
-    if tables or compare:
-        raise usage_error(f"{option} and {'--table' if tables else '--compare'}", "do not combine")
+    others = {"--table": tables, "--compare": compare, "--split": split}
+    for other, given in others.items():
+        if given:
+            raise usage_error(f"{option} and {other}", "do not combine")
     if follow:  # it is added to
         return folder
     from analytics.cells import KIND
@@ -282,7 +299,7 @@ class ReportRequest:
         _OUTPUT,
         metavar="FOLDER",
         read=_cells,
-        needs=("tables", "compare", "force", "follow"),
+        needs=("tables", "compare", "split", "force", "follow"),
     )
     follow: bool = option(
         "Add new files in INPUT to --cells until Ctrl-C.",
@@ -384,6 +401,15 @@ class ReportRequest:
         typed=Switch | None,
         read=lambda _option, switch: None if switch is None else switch is Switch.on,
     )
+
+    named_options: Mapping[str, str] = named_options()
+
+    def refuse_unused(self) -> None:
+        """Raise CommandError for an option that has no effect on the requested reports."""
+        for field, names in _OF_REPORTS.items():
+            if not set(names) & set(self.reports):
+                reports = " or ".join(names)
+                refuse_named(self.named_options, (field,), f"is for the report {reports}; omit it")
 
     @property
     def is_connect(self) -> bool:

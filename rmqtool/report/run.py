@@ -23,6 +23,7 @@ from dissectors.owned_folder import OwnedFolder
 from dissectors.quantities import counted
 from dissectors.where.fields import exchange_fields, similar, suggestion
 
+from ..ui.common_options import refuse_capture_options
 from ..ui.errors import print_note
 from ..ui.extras import CONNECT_LIBRARIES, REPORT_LIBRARIES, SPARK_LIBRARIES, are_installed, require
 from ..ui.figures import duration, size
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
 _NAME: Final = re.compile(r"[a-z]+(?:[-_][a-z]+)*")
 """what may be meant as the name of a report"""
+_WITH_CAPTURES: Final = ("captures", "remote")
+"""kinds of inputs that are, or may be, captures"""
 
 
 def run_report(request: ReportRequest) -> ExitStatus:
@@ -129,6 +132,8 @@ def results_of(
     window = time_of(request.since, request.until)
     inputs = inputs_of(request.inputs, window)
     others = inputs_of(request.compare, window) if request.compare else []
+    if {item.kind for item in (*inputs, *others)}.isdisjoint(_WITH_CAPTURES):
+        refuse_capture_options(request.named_options)
     with ExitStack() as stack:
         steps = stack.enter_context(StageLine(sys.stderr, not (request.quiet or request.verbose)))
         if not _is_by_spark(request, [*inputs, *others]):

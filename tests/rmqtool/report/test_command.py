@@ -106,6 +106,40 @@ def test_wrong_options_are_said_before_anything_starts(tmp_path: Path) -> None:
         assert "Traceback" not in result.err
 
 
+def test_options_without_an_effect_are_refused(tmp_path: Path) -> None:
+    capture, rows = str(capture_in(tmp_path)), str(tmp_path / "rows.jsonl")
+    assert rmqtool("decode", "pcap", capture, "-o", rows, "-q").status == 0
+    for arguments, said in (
+        (["retries", capture, "--slo", "50ms"], "--slo: is for the report latency; omit it"),
+        (["quality", capture, "--window", "1s"], "--window: is for the report overview or"),
+        (["overview", capture, "--slowest", "3"], "--slowest: is for the report latency"),
+        (["latency", capture, "--retry-times", "3"], "--retry-times: is for the report retries"),
+        (["retries", capture, "--latency-max", "9"], "--latency-max: is for the report isolation"),
+        (["latency", capture, "--fault-strategy", "on"], "--fault-strategy: is for the report"),
+        (["latency", rows, "--decode-as", "9"], "--decode-as: is for captures, and the input"),
+        (["latency", rows, "--max-ratio", "9"], "--max-ratio: is for captures, and the input"),
+        (
+            ["latency", capture, "--cells", f"{tmp_path}/cells", "--split", "10:00"],
+            "--cells and --split: do not combine",
+        ),
+    ):
+        result = rmqtool("report", *arguments)
+        assert (result.status, result.out) == (2, ""), arguments
+        assert result.err.startswith(f"rmqtool: {said}"), arguments
+    both = ("latency", "retries", "--slo", "50ms", "--max-ratio", "99", "-q")
+    assert rmqtool("report", *both, rows, capture).status == 0
+
+
+def test_a_job_has_no_options_without_an_effect(capsys: pytest.CaptureFixture[str]) -> None:
+    from rmqtool.report.job import main
+
+    for option in ("--split", "--follow"):
+        assert main(["latency", "x.pcap", "-o", "y", option]) == 2
+        assert f"No such option: {option}" in capsys.readouterr().err
+    assert main(["latency", "x.pcap", "-o", "y", "--retry-times", "1"]) == 2
+    assert "--retry-times: is for the report retries" in capsys.readouterr().err
+
+
 def test_a_word_that_is_neither_file_nor_report_says_where_reports_are_listed() -> None:
     result = rmqtool("report", "nosuch", "x.pcap")
     assert result.status == 1
