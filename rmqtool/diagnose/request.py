@@ -143,6 +143,10 @@ class DiagnoseRequest:
                 "rmqtool diagnose incident.pcap",
                 ExitStatus.USAGE,
             )
+        checked = {rule.id for rule in self.rules or rules()}
+        for name in self.fail_on:
+            if name not in SEVERITIES and name not in checked:
+                raise usage_error("--fail-on", f"{name} is not checked; add --rule {name}")
         if self.keep is not None and self.interface is None:
             raise usage_error("-w", "saves packets of a live capture; add -i NAME")
         if self.interface is None:

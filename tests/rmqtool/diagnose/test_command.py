@@ -309,6 +309,11 @@ def test_severities_hold_from_theirs_on(name: str, severity: str, status: int) -
         (("no-such-file.pcap",), 1, "no-such-file.pcap"),
         (("no-such-folder/",), 1, "no-such-folder"),
         ((KILL, "--rule", "broker-gon"), 2, "broker-gone"),
+        (
+            (KILL, "--rule", "broker-gone", "--fail-on", "disk-full"),
+            2,
+            "--fail-on: disk-full is not checked; add --rule disk-full",
+        ),
         ((KILL, "--fail-on", "eror"), 2, "unknown rule: 'eror'"),
         (("--explain", "disk-ful"), 2, "disk-full"),
         ((KILL, "--since", "yesterdy"), 2, "--since"),
