@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from dissectors.owned_folder import MARKER, FolderRefused, OwnedFolder, check_folder
+from dissectors.quantities import counted
 from dissectors.tcp.source import is_capture_name
 from dissectors.times import text_of_time
 
@@ -64,6 +65,8 @@ def check_output(request: ReportRequest) -> None:
             raise usage_error(
                 "--format parquet", "give -o FOLDER, or one table: --table NAME -o FILE"
             )
+    if request.format is ReportFormat.table and to_folder:
+        raise usage_error("--format table", f"{path} is a folder; name a file, or omit --format")
     if request.format is ReportFormat.csv and not to_folder and len(request.tables) != 1:
         raise usage_error("--format csv", "give -o FOLDER, or one table: --table NAME")
     if request.output != "-" and not path.parent.is_dir():
@@ -159,7 +162,8 @@ def _write_folder(request: ReportRequest, results: Sequence[ReportResult], about
             owned.discard()
             raise
     files = sorted(file.name for file in folder.iterdir() if file.name != MARKER)
-    return f"{len(files)} files → {folder}/ ({', '.join(files[:3])}, …)"
+    more = ", …" if len(files) > 3 else ""
+    return f"{counted(len(files), 'file')} → {folder}/ ({', '.join(files[:3])}{more})"
 
 
 def _fill(

@@ -260,6 +260,22 @@ def test_a_folder_has_all_forms_and_is_replaced_only_as_asked(tmp_path: Path) ->
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".out")]
 
 
+def test_a_folder_is_no_text_and_its_files_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    text = rmqtool("report", capture_in(tmp_path), "-T", "table", "-o", tmp_path / "out")
+    assert (text.status, text.out) == (2, "")
+    assert text.err.startswith(f"rmqtool: --format table: {tmp_path / 'out'} is a folder; ")
+    request = ReportRequest(
+        reports=("latency",),
+        inputs=["in"],
+        format=ReportFormat.json,
+        output=str(tmp_path / "out"),
+        force=True,
+    )
+    (said,) = write_report(request, [fakes.result()], [])
+    assert said == f"1 file → {tmp_path / 'out'}/ (report.json)"
+
+
 def test_one_file_of_a_form(tmp_path: Path) -> None:
     for name, form in (
         ("a.html", ReportFormat.html),
