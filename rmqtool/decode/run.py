@@ -109,8 +109,6 @@ def _status(request: DecodeRequest, decode: Decode, result: RunCounts) -> ExitSt
 def decode_options(request: DecodeRequest) -> DecodeOptions:
     """Return the options of the core; times of day are filtered here, once the day is known."""
     since, until = request.since, request.until
-    if since and until and since.has_date and until.has_date and since.ns >= until.ns:
-        raise usage_error("--since and --until", "the range is empty")
     return DecodeOptions(
         decode_as=request.decode_as,
         tls_keylog=request.tls_keylog,

@@ -19,6 +19,7 @@ from .option_values import (
     refuse_named,
     size_option,
     time_option,
+    until_option,
     usage_error,
     zone_option,
 )
@@ -161,13 +162,13 @@ def _since(default_zone: str, needs: tuple[str, ...]) -> Any:
 
 def _until(needs: tuple[str, ...]) -> Any:
     return text_option(
-        "Stop before this time.", _SELECT, metavar="TIME", read=time_option, needs=needs
+        "Stop before this time.", _SELECT, metavar="TIME", read=until_option, needs=needs
     )
 
 
-SINCE, UNTIL = _since("--tz", ("zone",)), _until(("zone",))
+SINCE, UNTIL = _since("--tz", ("zone",)), _until(("since", "zone"))
 """of commands with `TIME_ZONE` as their field `zone`"""
-SINCE_UTC, UNTIL_UTC = _since("UTC", ()), _until(())
+SINCE_UTC, UNTIL_UTC = _since("UTC", ()), _until(("since",))
 """of commands without"""
 
 

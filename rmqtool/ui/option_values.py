@@ -104,6 +104,21 @@ def time_option(option: str, text: str | None, zone: Zone = UTC_ZONE) -> Moment 
     return moment
 
 
+def until_option(
+    option: str, text: str | None, since: Moment | None, zone: Zone = UTC_ZONE
+) -> Moment | None:
+    """Return the end of the time range that begins with `since`; raise CommandError if it is empty.
+
+    Without a date, times are compared only in one zone: they are on the first day of the input.
+    """
+    until = time_option(option, text, zone)
+    if since is None or until is None or since.has_date != until.has_date:
+        return until
+    if since.ns >= until.ns and (until.has_date or since.zone == until.zone):
+        raise usage_error("--since and --until", "the range is empty")
+    return until
+
+
 def where_option(
     option: str, text: str, fields: Callable[[], FieldSet], zone: Zone = UTC_ZONE
 ) -> Test | None:

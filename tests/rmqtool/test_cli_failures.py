@@ -27,6 +27,7 @@ from .command import PROGRAM, ROOT, full_after, rmqtool
         (["--where", "topik == A"], "did you mean topic?\n  topik == A\n  ^^^^^"),
         (["--since", "yesterday"], "--since: not a valid time: 'yesterday'"),
         (["--since", "2026-11-20", "--until", "2026-11-19"], "the range is empty"),
+        (["--since", "12:00", "--until", "12:00"], "--since and --until: the range is empty"),
         (["-d", "70000"], "not a TCP port"),
         (["--body-limit", "lots"], "not a valid size"),
         (["--commands", "--summary"], "cannot be combined"),
@@ -74,6 +75,16 @@ def test_a_wrong_command_line(
     assert message in result.err
     assert result.out == ""
     assert capture.read_bytes() == before
+
+
+@pytest.mark.parametrize("command", ["diagnose", "trace", "report", "browse", "replay"])
+def test_an_empty_range_is_refused(capture: Path, command: str) -> None:
+    of_day = ("--since", "12:00", "--until", "11:00")
+    dated = ("--since", "2026-11-20T12:00:00", "--until", "2026-11-20T12:00:00")
+    for given in (of_day, dated):
+        result = rmqtool(command, capture, *given)
+        assert (result.status, result.out) == (ExitStatus.USAGE, "")
+        assert result.err == "rmqtool: --since and --until: the range is empty\n"
 
 
 @pytest.mark.parametrize(
