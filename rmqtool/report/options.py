@@ -406,6 +406,10 @@ class ReportRequest:
 
     def refuse_unused(self) -> None:
         """Raise CommandError for an option that has no effect on the requested reports."""
+        if self.follow and self.slo is not None:
+            raise usage_error("--follow and --slo", "cannot be combined: cells do not have it")
+        if self.engine is EngineChoice.local:
+            refuse_named(self.named_options, ("verbose",), "needs Spark; omit it or --engine local")
         for field, names in _OF_REPORTS.items():
             if not set(names) & set(self.reports):
                 reports = " or ".join(names)

@@ -27,7 +27,7 @@ from ..ui.common_options import refuse_capture_options
 from ..ui.errors import print_note
 from ..ui.extras import CONNECT_LIBRARIES, REPORT_LIBRARIES, SPARK_LIBRARIES, are_installed, require
 from ..ui.figures import duration, size
-from ..ui.option_values import text_of_moment, usage_error, where_option
+from ..ui.option_values import refuse_named, text_of_moment, usage_error, where_option
 from ..ui.screen.progress import Far, StageLine
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
@@ -332,6 +332,10 @@ def _of_cells(request: ReportRequest, reports: list[Report], inputs: Sequence[In
     """Return the input made of cells; remove reports that need rows, or raise for them."""
     from analytics.inputs.source import read_cells
 
+    if request.slo is not None:
+        raise usage_error(
+            "--slo", f"needs rows, and {inputs[0].name} has cells; name logs or captures"
+        )
     if request.where or request.since or request.until or request.split:
         raise CommandError(
             f"{inputs[0].name} contains cells, which --where, --since, --until, and --split cannot"
@@ -341,6 +345,9 @@ def _of_cells(request: ReportRequest, reports: list[Report], inputs: Sequence[In
     tables = read_cells(inputs, [table for report in reports for table in report.cells])
     counted = tables.given.kept.counted
     assert counted is not None
+    if request.slowest > counted.slowest:
+        known = f"the cells have the {counted.slowest} slowest; write them again with this option"
+        refuse_named(request.named_options, ("slowest",), known)
     lack = [item.name for item in reports if not (item.additive and counted.has(item.name))]
     if request.words[0] in lack or len(lack) == len(reports):
         raise CommandError(

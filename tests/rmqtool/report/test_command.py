@@ -116,6 +116,11 @@ def test_options_without_an_effect_are_refused(tmp_path: Path) -> None:
         (["latency", capture, "--retry-times", "3"], "--retry-times: is for the report retries"),
         (["retries", capture, "--latency-max", "9"], "--latency-max: is for the report isolation"),
         (["latency", capture, "--fault-strategy", "on"], "--fault-strategy: is for the report"),
+        (["latency", rows, "--engine", "local", "--verbose"], "--verbose: needs Spark"),
+        (
+            ["latency", str(tmp_path), "--follow", "--cells", f"{tmp_path}/c", "--slo", "5ms"],
+            "--follow and --slo: cannot be combined",
+        ),
         (["latency", rows, "--decode-as", "9"], "--decode-as: is for captures, and the input"),
         (["latency", rows, "--max-ratio", "9"], "--max-ratio: is for captures, and the input"),
         (
@@ -128,6 +133,21 @@ def test_options_without_an_effect_are_refused(tmp_path: Path) -> None:
         assert result.err.startswith(f"rmqtool: {said}"), arguments
     both = ("latency", "retries", "--slo", "50ms", "--max-ratio", "99", "-q")
     assert rmqtool("report", *both, rows, capture).status == 0
+
+
+def test_cells_refuse_what_they_do_not_have(tmp_path: Path) -> None:
+    cells, capture = tmp_path / "cells", SAMPLES / "send-sync-4x.pcap"
+    written = ("latency", capture, "--cells", cells, "--slowest", "3", "--slo", "5ms", "-q")
+    assert rmqtool("report", *written).status == 0
+    for arguments, said in (
+        (("--slo", "5ms"), f"--slo: needs rows, and {cells} has cells; name logs or captures"),
+        (("--slowest", "4"), "--slowest: the cells have the 3 slowest; write them again"),
+    ):
+        result = rmqtool("report", "latency", cells, "-T", "json", *arguments)
+        assert (result.status, result.out) == (2, "")
+        assert result.err.startswith(f"rmqtool: {said}")
+    for allowed in ((), ("--slowest", "2")):
+        assert rmqtool("report", "latency", cells, "-q", *allowed).status == 0
 
 
 def test_a_job_has_no_options_without_an_effect(capsys: pytest.CaptureFixture[str]) -> None:
