@@ -13,9 +13,11 @@ from ..ui.option_values import usage_error
 
 def _kept(name: str, texts: list[str] | None) -> frozenset[str]:
     kinds = [kind for text in texts or [] for kind in text.split(",") if kind]
+    known = ", ".join((*KINDS, *NAME_KINDS))
+    if texts and not kinds:
+        raise usage_error(name, f"names no kind; the kinds are: {known}")
     for kind in kinds:
         if kind not in (*KINDS, *NAME_KINDS):
-            known = ", ".join((*KINDS, *NAME_KINDS))
             raise usage_error(name, f"unknown kind: {kind!r}; the kinds are: {known}")
     return frozenset(kinds)
 

@@ -164,6 +164,7 @@ def test_errors_name_the_file_and_the_fix(tmp_path: Path) -> None:
     for arguments, said in (
         ((CAPTURE, "--secret", short), f"--secret: {short} has 1 bytes, at least 16 are needed"),
         ((CAPTURE, "--keep", "colors"), "unknown kind: 'colors'"),
+        ((CAPTURE, "--keep", ","), "--keep: names no kind; the kinds are: "),
         ((tmp_path / "absent",), "no such file"),
         (("/dev/null",), "the file is empty"),
         ((tmp_path,), "is not a decoded log: it has no manifest.json"),
