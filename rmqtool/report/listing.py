@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ..ui.console import Style
 from ..ui.extras import REPORT_LIBRARIES, require
+from ..ui.option_values import refuse_named, usage_error
 from ..ui.output import Output
 from ..ui.screen.panels import Labelled, fact_lines
 from ..ui.status import ExitStatus
-from .options import ReportRequest
+from .options import ALL, ReportRequest
 from .output import output_terminal
 
 
@@ -16,18 +17,23 @@ def show_reports(request: ReportRequest) -> ExitStatus:
     require("a report", "report", *REPORT_LIBRARIES)
     from analytics.reports import report_names, report_of
 
+    for word in request.words:
+        if word not in (*report_names(), ALL):
+            raise usage_error("--list", f"{word} is not a report; omit it")
+    refuse_named(request.named_options, ("tables",), "cannot be combined with --list; omit it")
+    named = [] if ALL in request.words else list(dict.fromkeys(request.words))
     terminal = output_terminal(request)
 
-    def named(depth: int, name: str, text: str) -> Labelled:
+    def labelled(depth: int, name: str, text: str) -> Labelled:
         label = f"{' ' * depth}{name}:"
         return Labelled(text, label=label, label_style=Style.BOLD, indent=len(label) + 1)
 
     lines = []
-    for name in report_names():
+    for name in named or report_names():
         report = report_of(name)
-        facts = [named(0, name, report.question)]
+        facts = [labelled(0, name, report.question)]
         for table in report.tables:
-            facts.append(named(2, table.name, table.meaning))
+            facts.append(labelled(2, table.name, table.meaning))
             for column in table.columns:
                 kind = f"{column.type}, {column.unit}" if column.unit else column.type
                 text = f"{column.name} ({kind}): {column.meaning}"

@@ -467,6 +467,16 @@ def test_the_list_of_reports_goes_into_a_file(tmp_path: Path) -> None:
     assert rmqtool("report", "--list", "-o", listed) == (0, "", "")
     assert listed.read_text().split() == shown.split()
     assert rmqtool("report", "--list", "-o", listed).status == 2
+    some = rmqtool("report", "quality", "latency", "quality", "--list").out
+    assert [line.split(":")[0] for line in some.splitlines() if line[0] != " "] == [
+        "quality",
+        "latency",
+    ]
+    assert rmqtool("report", "all", "--list").out == shown
+    for words, said in ((("x.pcap",), "--list: x.pcap is not"), (("--table", "T"), "--table: ")):
+        refused = rmqtool("report", "--list", *words)
+        assert (refused.status, refused.out) == (2, "")
+        assert refused.err.startswith(f"rmqtool: {said}")
 
 
 # -- tables for files, Ctrl-C ----------------------------------------------------------------------
