@@ -27,7 +27,7 @@ VIEWS: Final[Mapping[str, tuple[Sequence[str], float | None]]] = {
     "exchanges as JSONL": (("--format", "jsonl"), 1.25),
     "messages as JSONL": (("--list-messages", "--format", "jsonl"), 1.3),
     "commands as JSONL": (("--commands", "--format", "jsonl"), 1.6),
-    "exchanges as Parquet": (("--format", "parquet", "--no-message-rows"), None),
+    "exchanges as Parquet": (("--format", "parquet"), None),
 }
 """view -> its options, and how many times as fast two processes are at least on two cores"""
 Figures = dict[tuple[str, int], list[Measured]]

@@ -113,7 +113,7 @@ def test_options_without_an_effect_are_refused(tmp_path: Path) -> None:
         (["retries", capture, "--slo", "50ms"], "--slo: is for the report latency; omit it"),
         (["quality", capture, "--window", "1s"], "--window: is for the report overview or"),
         (["overview", capture, "--slowest", "3"], "--slowest: is for the report latency"),
-        (["latency", capture, "--retry-times", "3"], "--retry-times: is for the report retries"),
+        (["latency", capture, "--retry-times", "3"], "--retry-times: is for the report overview"),
         (["retries", capture, "--latency-max", "9"], "--latency-max: is for the report isolation"),
         (["latency", capture, "--fault-strategy", "on"], "--fault-strategy: is for the report"),
         (["latency", rows, "--engine", "local", "--verbose"], "--verbose: needs Spark"),
@@ -131,6 +131,8 @@ def test_options_without_an_effect_are_refused(tmp_path: Path) -> None:
         result = rmqtool("report", *arguments)
         assert (result.status, result.out) == (2, ""), arguments
         assert result.err.startswith(f"rmqtool: {said}"), arguments
+    of_isolation = ("isolation", "--send-timeout", "2s", "--retry-times", "1", "--latency-max", "9")
+    assert rmqtool("report", *of_isolation, "--not-available", "9", capture).status == 0
     both = ("latency", "retries", "--slo", "50ms", "--max-ratio", "99", "-q")
     assert rmqtool("report", *both, rows, capture).status == 0
 
@@ -157,7 +159,10 @@ def test_a_job_has_no_options_without_an_effect(capsys: pytest.CaptureFixture[st
         assert main(["latency", "x.pcap", "-o", "y", option]) == 2
         assert f"No such option: {option}" in capsys.readouterr().err
     assert main(["latency", "x.pcap", "-o", "y", "--retry-times", "1"]) == 2
-    assert "--retry-times: is for the report retries" in capsys.readouterr().err
+    assert (
+        "--retry-times: is for the report overview or retries or isolation"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_word_that_is_neither_file_nor_report_says_where_reports_are_listed() -> None:
