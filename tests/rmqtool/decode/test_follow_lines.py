@@ -35,7 +35,7 @@ def test_a_filter_chooses_commands_of_the_conversation() -> None:
     assert none.out == ""
     assert none.err.startswith("rmqtool: no matches (")
     assert " commands checked)" in none.err
-    wrong = rmqtool(*arguments, "nam == A")
+    wrong = rmqtool(*arguments, "nosuch == A")
     assert (wrong.status, wrong.out) == (2, "")
 
 
