@@ -28,7 +28,7 @@ from .hostile import hostile_capture
 def test_a_file_gets_text_or_json_by_its_name(tmp_path: Path) -> None:
     text, lines = tmp_path / "out.txt", tmp_path / "out.jsonl"
     for path in (text, lines):
-        result = rmqtool("diagnose", KILL, "-o", path, "-q", "--color", "always")
+        result = rmqtool("diagnose", KILL, "-o", path, "-q", FORCE_COLOR="1")
         assert (result.status, result.out, result.err) == (0, "", "")
     assert text.read_text().startswith("fault-kill-5x.pcap: 1 incident: 1 error")
     assert "\x1b" not in text.read_text()
