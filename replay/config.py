@@ -148,7 +148,7 @@ class ProducerConfig:
     brokers keep up"""
     backpressure: bool = False
     """asynchronous sends wait for permits (enableBackpressureForAsyncMode)"""
-    backpressure_num: int = 1024
+    backpressure_num: int = 10_000
     """messages in flight then (backPressureForAsyncSendNum, 10 at least)"""
     backpressure_size: int = 100 * 1024 * 1024
     """bytes of bodies in flight then (backPressureForAsyncSendSize, 1 MiB at least)"""

@@ -7,6 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import Final
 
+from dissectors.rows.outcome import is_call
 from dissectors.rows.record import ExchangeRecord
 
 from .rule import DiagnosisRule, Exchanges
@@ -57,12 +58,12 @@ class Takers:
     def __init__(self, rules: Sequence[DiagnosisRule]) -> None:
         self._rules = rules
         self._plans: dict[
-            tuple[int | None, int | None, str], list[tuple[Exchanges, DiagnosisRule]]
+            tuple[int | None, int | None, str, bool], list[tuple[Exchanges, DiagnosisRule]]
         ] = {}
 
     def of(self, row: ExchangeRecord) -> list[tuple[Exchanges, DiagnosisRule]]:
         """Return the matching parts and their rules for an exchange."""
-        at = (row.request_code, row.response_code, row.status)
+        at = (row.request_code, row.response_code, row.status, is_call(row.request_name))
         plan = self._plans.get(at)
         if plan is None:
             plan = [
@@ -70,7 +71,7 @@ class Takers:
                 for rule in self._rules
                 for exchanges in rule.exchanges
                 if (exchanges.requests is None or row.request_code in exchanges.requests)
-                and (exchanges.responses is None or row.response_code in exchanges.responses)
+                and exchanges.takes_response(row)
                 and (exchanges.statuses is None or row.status in exchanges.statuses)
             ]
             # Codes come from the capture: a damaged or hostile one may have any number of them.

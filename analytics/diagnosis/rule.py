@@ -12,7 +12,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from dissectors.grpc.names import GRPC_STATUSES
 from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.outcome import is_call
 from dissectors.rows.record import ExchangeRecord
 
 from .impact import Impact
@@ -50,6 +52,8 @@ NO_OFFSETS: Final = (
     "Not covered: gRPC consumers own no queues and store no offsets. Their proxy fetches messages"
     " by POP."
 )
+GRPC_FAILURES: Final = frozenset(range(1, len(GRPC_STATUSES)))
+"""gRPC's own status codes of failed calls"""
 LASTING: Final = "The problem lasts until its cause is fixed. A quiet period does not end it."
 
 
@@ -126,12 +130,23 @@ class Exchanges:
     requests: AbstractSet[int] | None = None
     """request codes"""
     responses: AbstractSet[int] | None = None
-    """response codes; exchanges without a response are then ignored"""
+    """response codes; exchanges without a response are then ignored. gRPC's own status codes are
+    taken only with all of `GRPC_FAILURES`"""
     statuses: AbstractSet[str] | None = None
     with_facts: bool = False
     """only exchanges with brokers or facts"""
     of_flow: bool = False
     """the key depends only on the `keys.Flow`, and is computed once per flow"""
+
+    def takes_response(self, row: ExchangeRecord) -> bool:
+        """Return whether the response code of an exchange is one of `responses`."""
+        code = row.response_code
+        if self.responses is None:
+            return True
+        # gRPC's own status codes are the same numbers as codes of RocketMQ for other reasons.
+        if code in GRPC_FAILURES and is_call(row.request_name):
+            return self.responses >= GRPC_FAILURES
+        return code in self.responses
 
 
 @dataclass(frozen=True, slots=True, eq=False)

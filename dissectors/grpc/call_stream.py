@@ -137,7 +137,7 @@ class CallSide:
 class CallStream:
     """One HTTP/2 stream of a call."""
 
-    __slots__ = ("client", "ending", "method", "place", "requested", "server")
+    __slots__ = ("client", "ending", "method", "place", "requested", "server", "waiting")
 
     def __init__(self, method: Method, place: StreamPlace, held: HeldBytes) -> None:
         self.method = method
@@ -147,6 +147,8 @@ class CallStream:
         self.server = CallSide(held)
         self.requested = False
         """its request was emitted"""
+        self.waiting = 0
+        """telemetry requests of the client without a response"""
         self.ending: StreamEvent | None = None
         """the event with which the server ended the stream before the request was complete"""
 

@@ -21,7 +21,7 @@ from .call_messages import (
     telemetry_message,
     value_of,
 )
-from .call_stream import CallStream, HeldBytes, single
+from .call_stream import CallStream, HeldBytes, Taken, single
 from .command import CallColumns
 from .commands import (
     LOST_STATUS,
@@ -279,13 +279,30 @@ class CallReader:
         if whole.messages * ROW_BYTES <= self._row_room:
             parts = list(single(whole))
         self._row_room -= len(parts) * ROW_BYTES
-        out.extend(telemetry_message(number, stream, part, from_client) for part in parts)
+        for part in parts:
+            self._emit_one(number, stream, part, from_client, out)
+
+    def _emit_one(
+        self,
+        number: int,
+        stream: CallStream,
+        part: Taken,
+        from_client: bool,
+        out: list[CallMessage],
+    ) -> None:
+        """Emit a telemetry message."""
+        message = telemetry_message(number, stream, part, from_client)
+        if from_client and not message.command.is_response:
+            stream.waiting += 1
+        elif not from_client and message.command.is_response:
+            stream.waiting -= 1
+        out.append(message)
 
     def _emit_rest(self, number: int, stream: CallStream, out: list[CallMessage]) -> None:
         """Emit the rest of a telemetry stream that has ended."""
         for side, from_client in ((stream.client, True), (stream.server, False)):
             if side.place is not None:
-                out.append(telemetry_message(number, stream, side.take(), from_client))
+                self._emit_one(number, stream, side.take(), from_client, out)
 
     def _emit_request(
         self, number: int, stream: CallStream, place: StreamPlace, out: list[CallMessage]
@@ -305,10 +322,12 @@ class CallReader:
     ) -> None:
         """Emit the response of a stream that the server has ended."""
         self._remove(event.stream)
+        failed = transport_status(event.headers)
         if stream.method.name == TELEMETRY:
             self._emit_rest(event.stream, stream, out)
-            return
-        if not stream.requested:
+            if failed is None or stream.waiting < 1:
+                return  # the stream ends with its client or server
+        elif not stream.requested:
             self._emit_request(event.stream, stream, event.place, out)
         side = stream.server
         taken = side.take()
@@ -316,7 +335,6 @@ class CallReader:
         command.flag = 1
         command.ext_fields = shown_metadata([*(side.headers or []), *event.headers])
         problem = read_columns(stream.method.gives, taken, command)
-        failed = transport_status(event.headers)
         if failed is not None:
             command.code, command.name, command.remark = failed
         elif not taken.messages and has_unknown(event.headers):

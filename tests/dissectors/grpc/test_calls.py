@@ -20,6 +20,8 @@ from ..http2.talk import NOWHERE, events_of
 
 HEARTBEAT = b"\x0a\x06\x12\x04team\x10\x02"
 """a push consumer of the group `team`"""
+SETTINGS = b"\x12\x00"
+"""a telemetry command with empty settings"""
 OK = b"\x0a\x09\x08\xa0\x9c\x01\x12\x03yes"
 """a status of code OK"""
 
@@ -56,6 +58,23 @@ def test_what_grpc_itself_refuses_has_its_own_name() -> None:
     _, response = _said(client, server)
     assert (response.command.code, response.command.name) == (14, "GRPC_UNAVAILABLE")
     assert response.command.remark == "gone €"
+
+
+@pytest.mark.parametrize("served", [False, True])
+def test_the_status_of_a_telemetry_stream_answers_settings_that_wait(served: bool) -> None:
+    client, server = Writer(), Writer(is_client=False)
+    path = "/apache.rocketmq.v2.MessagingService/Telemetry"
+    client.headers(1, [(":method", "POST"), (":path", path)])
+    client.message(1, SETTINGS, ends=False)
+    if served:
+        server.headers(1, [(":status", "200")])
+        server.message(1, SETTINGS, ends=False)
+    server.headers(1, [("grpc-status", "3"), ("grpc-message", "group not found")], ends=True)
+    request, response = _said(client, server)
+    assert (request.command.name, request.command.is_response) == ("Telemetry", False)
+    assert response.command.is_response
+    expected = None if served else "group not found"
+    assert response.command.remark == expected
 
 
 def test_signatures_are_masked() -> None:

@@ -167,8 +167,9 @@ RULE = DiagnosisRule(
     ),
     advice=(
         "Look the message up by its UNIQ_KEY, in a copy of the broker's store (--store DIR) or with"
-        " mqadmin queryMsgByUniqueKey -i KEY -t TOPIC. Two results mean that it is stored twice."
-        " Make consumers idempotent; if the application sends again, it must use the same KEYS."
+        " mqadmin queryMsgByUniqueKey -a -i KEY -t TOPIC. Two results mean that it is stored twice"
+        " (mqadmin before 5.1.3 shows only one). Make consumers idempotent; if the application"
+        " sends again, it must use the same KEYS."
     ),
     grpc=COVERED,
     fold=_Fold,

@@ -84,13 +84,13 @@ RULE = DiagnosisRule(
     ),
     explanation=(
         "retryTimesWhenSendAsyncFailed applies only to transport failures: no connection, no"
-        " response. An error response goes straight to onException of the callback. Sends to a"
-        " chosen queue or with a selector are not retried either."
+        " response. An error response goes straight to onException of the callback. Synchronous"
+        " sends to a chosen queue or with a selector are never retried."
     ),
     advice=(
         "Send again in onException, or send synchronously if another broker can take the message:"
         " retryTimesWhenSendFailed (default 2) then applies to the codes of addRetryResponseCode"
-        " (Java, from 4.9)."
+        " (Java, from 4.9.2)."
     ),
     grpc=ALWAYS_RETRIED,
     fold=_Fold,

@@ -57,7 +57,7 @@ RULE = DiagnosisRule(
     ),
     advice=(
         f"Update the client to {SINCE} or later, or call"
-        " producer.addRetryResponseCode(ResponseCode.SYSTEM_BUSY) (from 4.9). Find out why the"
+        " producer.addRetryResponseCode(ResponseCode.SYSTEM_BUSY) (from 4.9.2). Find out why the"
         " broker is busy."
     ),
     grpc=ALWAYS_RETRIED,

@@ -53,8 +53,8 @@ RULE = DiagnosisRule(
         "Check the load of the proxy, and of the brokers behind it: rmqtool trace of one message"
         " shows how long the broker took. grpcProducerThreadPoolNums and"
         " grpcProducerThreadQueueCapacity (default 10000) apply to sends; other settings apply to"
-        " consumers and routes. Turn on keepalive in clients whose connections pass NAT or a load"
-        " balancer."
+        " consumers and routes. NAT and load balancers must not cut connections that are idle for 5"
+        " minutes, because the Java client sends keepalive pings at that interval."
     ),
     grpc=COVERED,
     fold=_Fold,

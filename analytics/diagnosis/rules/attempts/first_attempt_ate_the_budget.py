@@ -84,8 +84,8 @@ RULE = DiagnosisRule(
         "apache/rocketmq#9137",
     ),
     limits=(
-        "Sends to a chosen queue, and sends with retries set to 0, look the same: they are never"
-        " retried."
+        "Synchronous sends to a chosen queue, and sends with retries set to 0, look the same: they"
+        " are never retried."
     ),
     needs={Need.SENDS, Need.CONNECTIONS},
     rests_on_absence=True,

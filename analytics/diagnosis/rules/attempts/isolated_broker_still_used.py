@@ -257,7 +257,7 @@ RULE = DiagnosisRule(
     ),
     advice=(
         "Call producer.setSendLatencyFaultEnable(true) (default false), or set"
-        " rocketmq.producer.sendLatencyFaultEnable in Spring if available. Since 5.1.4, also call"
+        " -Dcom.rocketmq.sendLatencyEnable=true (since 5.1.4). Since 5.2.0, also call"
         " setStartDetectorEnable(true), which detects that a broker recovered. Sends to a chosen"
         " queue or with a selector never use the strategy."
     ),

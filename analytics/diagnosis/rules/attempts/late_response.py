@@ -56,7 +56,7 @@ def _late(message: ObservedMessage) -> list[ObservedAttempt]:
         for attempt in message.attempts
         # A newer client closes the connection of a send that times out. If it keeps using the
         # connection, it was still waiting, with a timeout above the default.
-        if came_late(attempt) and (attempt.certain or (attempt.send.version or 0) < V4_9_0)
+        if came_late(attempt) and (attempt.certain or (attempt.send.version or 0) <= V4_9_0)
     ]
 
 
@@ -84,9 +84,9 @@ RULE = DiagnosisRule(
     ),
     advice=(
         "Raise sendMsgTimeout (default 3000 ms) above the broker's worst case, or find out what"
-        " delayed it. Make consumers idempotent. Old clients keep the connection after a timeout,"
-        " so late responses are visible; 4.9.8 and 5.x close it"
-        " (com.rocketmq.remoting.client.closeSocketIfTimeout, default true in these versions)."
+        " delayed it. Make consumers idempotent. Clients before 4.9.1 keep the connection after"
+        " a timeout, so late responses are visible; later ones close it"
+        " (com.rocketmq.remoting.client.closeSocketIfTimeout, default true)."
     ),
     grpc=COVERED,
     fold=_Fold,

@@ -22,8 +22,9 @@ RULE = DiagnosisRule(
         " detector, nothing is sent there, so nothing clears it."
     ),
     advice=(
-        "Update clients of 5.1.4 to 5.2.0 or later, or call setStartDetectorEnable(true) (default"
-        " false). Restarting the producer fixes it immediately."
+        "Update clients of 5.1.4 to 5.2.0 or later, or start them with"
+        " -Dcom.rocketmq.startDetectorEnable=true (the setter has no effect in 5.1.4). Restarting"
+        " the producer fixes it immediately."
     ),
     grpc=ISOLATES_PROXIES,
     fold=Fold,

@@ -415,7 +415,7 @@ RULE = DiagnosisRule(
         " commits one queue's offset several times within a second. Or it sends none for 35 s,"
         " although members request the member list every 20 s and send heartbeats every 30 s. With"
         " gRPC: no call for 15 s from a push consumer that calls QueryAssignment every 5 s, or for"
-        " 25 s from one that sends a Heartbeat every 10 s. Its host acknowledged packets meanwhile."
+        " 25 s from one that sends a Heartbeat every 10 s. No packet to it stays unacknowledged."
     ),
     explanation=(
         "The whole program was paused, not only the code that handles messages: a timer of the"

@@ -418,8 +418,8 @@ RULE = DiagnosisRule(
     limits=(
         "Messages in a consumer's memory are visible only through the offsets it stores, which stay"
         " at the first message that is not consumed. The end of a queue is known as of its last"
-        " pull. gRPC and POP show no offsets: if a client receives nothing more, its lag is not"
-        " visible."
+        " pull. The rule does not use the offsets of gRPC and POP: if a client receives nothing"
+        " more, its lag is not visible."
     ),
     needs={Need.PULLS},
     consequence_of={

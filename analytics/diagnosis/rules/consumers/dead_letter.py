@@ -211,8 +211,8 @@ RULE = DiagnosisRule(
     references=("apache/rocketmq#2357", "apache/rocketmq-externals#255"),
     limits=(
         "The broker does not report dead letters: they follow from the number of returns in the"
-        " capture. Returns before the capture are unknown, so there may be more. POP consumers do"
-        " not return messages, so their dead letters are not visible."
+        " capture. Returns before the capture are unknown, so there may be more. POP consumers"
+        " without gRPC acknowledge a message that failed too often: it is dropped."
     ),
     needs={Need.GROUPS},
     consequence_of={"reconsume-growth"},

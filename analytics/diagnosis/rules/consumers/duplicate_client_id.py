@@ -195,7 +195,7 @@ RULE = DiagnosisRule(
         " is often 1 in containers that share an address; since 4.9.0, a time is appended. A"
         " configured name (rocketmq.client.name) is used unchanged."
     ),
-    grpc="Not covered: gRPC clients build their ids from host, process id, and random characters.",
+    grpc="Not covered: gRPC clients build their ids from host, process id, a counter, and a time.",
     fold=_Fold,
     exchanges=(Exchanges(key=whole, requests=OF_CLIENTS),),
     references=(

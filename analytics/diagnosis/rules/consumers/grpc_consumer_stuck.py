@@ -190,7 +190,7 @@ def _stuck(
         why = "it is stuck at startup"
     elif state.unserved is not None:
         evidence, least = state.unserved, UNSERVED
-        text = f"sent its settings at {clock(evidence.time)} UTC and the proxy never responded"
+        text = f"sent its settings at {clock(evidence.time)} UTC and got no settings from the proxy"
         why = "it cannot start"
     else:
         return
@@ -248,9 +248,8 @@ def _key(row: ExchangeRecord) -> str | None:
 
 
 _UNSERVED_ADVICE: Final = (
-    "Create the group on all brokers (mqadmin updateSubGroup -c CLUSTER -g GROUP), or correct its"
-    " name in the client: a proxy does not respond to the settings of a group that no broker has."
-    " Otherwise, look in the proxy's log (proxy.log) at that time."
+    "Look in the proxy's log (proxy.log) at that time. Check that the proxy reaches the brokers of"
+    " the group, and that they have it (mqadmin updateSubGroup -c CLUSTER -g GROUP creates it)."
 )
 _BLOCKED_ADVICE: Final = (
     "Look at the listener threads of that program in a thread dump (jstack). A push consumer"
@@ -273,7 +272,7 @@ RULE = DiagnosisRule(
     proof=(
         "Telemetry of a PUSH_CONSUMER gets a response with its settings. The client then sends no"
         " Heartbeat, QueryAssignment, or ReceiveMessage for 15 s on a connection that stays open."
-        " Or its settings get no response for 1 s. Or it sends a Heartbeat or QueryAssignment 45 s"
+        " Or it gets no settings for 1 s. Or it sends a Heartbeat or QueryAssignment 45 s"
         " or longer after its last ReceiveMessage ended."
     ),
     explanation=(

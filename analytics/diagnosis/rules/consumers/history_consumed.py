@@ -191,11 +191,11 @@ RULE = DiagnosisRule(
         " then pulls from 0 and gets the history."
     ),
     advice=(
-        "Set the group's offset before its first start: mqadmin resetOffsetByTime -g GROUP -t TOPIC"
-        " -s now. Or let the consumer skip messages older than its start"
-        " (MessageExt.getStoreTimestamp). consumeTimestamp works only with CONSUME_FROM_TIMESTAMP,"
-        " and brokers ignore it, too, for a queue that begins at 0 with its first message in"
-        " memory."
+        "Create the group (mqadmin updateSubGroup -c CLUSTER -g GROUP), and set its offset before"
+        " its first start: mqadmin resetOffsetByTime -g GROUP -t TOPIC -s now. Or let the consumer"
+        " skip messages older than its start (MessageExt.getStoreTimestamp). consumeTimestamp works"
+        " only with CONSUME_FROM_TIMESTAMP, and brokers ignore it, too, for a queue that begins at"
+        " 0 with its first message in memory."
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,

@@ -346,11 +346,11 @@ RULE = DiagnosisRule(
         " get code 23, or get 24 or 25 for longer than a heartbeat needs to fix it."
     ),
     explanation=(
-        "Messages are late, or are not delivered. A broker keeps one subscription for a group: that"
-        " of the last heartbeat. Members with different subscriptions overwrite each other's. Their"
-        " pulls are refused with 24 or 25 until their own next heartbeat, and the broker filters by"
-        " the other member's tags. The queues of all topics are divided among all members,"
-        " including those that do not subscribe to a topic."
+        "Messages are late, or are not delivered. A broker keeps one subscription for a group. Each"
+        " heartbeat removes the topics that it lacks: pulls of other members get 24 until their own"
+        " next heartbeat. Of the tags for one topic, the newest win: the broker filters all members"
+        " by them, without an error. (25: the broker still has older ones.) The queues of all"
+        " topics are divided among all members, including those that do not subscribe to a topic."
     ),
     advice=(
         "Use one group for one set of topics and tags: the same code in all members. Give another"

@@ -219,10 +219,12 @@ RULE = DiagnosisRule(
         " leaves; until then, they add no speed."
     ),
     advice=(
-        "Give the topic more queues: mqadmin updateTopic -r N -w N (defaultTopicQueueNums, default"
-        " 8, applies to topics that brokers create). Otherwise, start fewer consumers, or give each"
-        " more threads (consumeThreadMin, consumeThreadMax, default 20). With POP (5.x: mqadmin"
-        " setConsumeMode -m POP), several consumers share a queue."
+        "Give the topic more queues: mqadmin updateTopic -r N -w N. (A topic that its first message"
+        " creates has 4 by default: the producer's defaultTopicQueueNums, at most the broker's 8.)"
+        " Otherwise, start fewer consumers, or give each more threads (consumeThreadMin,"
+        " consumeThreadMax, default 20). With POP, several consumers share a queue (5.x, not for"
+        " orderly consumers: mqadmin setConsumeMode -m POP, and setClientRebalance(false) in each"
+        " consumer)."
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,

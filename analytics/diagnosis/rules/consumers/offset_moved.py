@@ -165,22 +165,22 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "Response code 21 (PULL_OFFSET_MOVED) to a pull. Its remark has the status of the store,"
-        " the requested offset, and the bounds of the queue."
+        " and its header the bounds of the queue and the next offset."
     ),
     explanation=(
         "The group's stored offset lies outside the queue. OFFSET_TOO_SMALL: the messages were"
         " deleted, by age or because the disk was full, before the group read them; it cannot get"
         " them anymore. OFFSET_OVERFLOW_BADLY: the offset is beyond the end of the queue: the topic"
         " was deleted and created again, the broker lost data or was replaced, offsets were copied,"
-        " or a slave is far behind. A pull consumer may also request any offset. The consumer drops"
-        " the queue, stores the offset from the response, and continues there; messages in between"
-        " are skipped or consumed again."
+        " or a slave with offsetCheckInSlave=true is far behind. A pull consumer may also request"
+        " any offset. The consumer drops the queue, stores the offset from the response, and"
+        " continues there; messages in between are skipped or consumed again."
     ),
     advice=(
         "Compare the offsets with mqadmin consumerProgress and topicStatus. Set the group's offset"
         " on purpose with mqadmin resetOffsetByTime. For deleted messages: consume faster, or keep"
-        " them longer; fileReservedTime defaults to 72 hours, diskMaxUsedSpaceRatio to 75. A 4.x"
-        " client waits 10 s before it continues, a 5.x client continues immediately."
+        " them longer; fileReservedTime defaults to 72 hours, diskMaxUsedSpaceRatio to 75. A"
+        " client before 5.2 waits 10 s before it continues, a later one continues immediately."
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,

@@ -327,8 +327,8 @@ RULE = DiagnosisRule(
     ),
     explanation=(
         "mqadmin resetOffsetByTime or skipAccumulatedMessage, or the dashboard, told the brokers to"
-        " move the group to the offsets of a point in time. A 4.x broker passes them to the"
-        " consumers, which stop for about 10 s and continue there. A 5.x broker stores them and"
+        " move the group to the offsets of a point in time. A broker before 5.2 passes them to the"
+        " consumers, which stop for about 10 s and continue there. A later one stores them and"
         " redirects the next pull."
     ),
     advice=(
@@ -343,8 +343,9 @@ RULE = DiagnosisRule(
         Exchanges(key=_key, requests=FETCHES, statuses={"answered"}, of_flow=True),
     ),
     limits=(
-        "Old tools reset a group without members by committing offsets (15), which looks like a"
-        " consumer. The message counts include messages that do not match the subscription."
+        "With brokers before 5.2, mqadmin resets a group without members by committing offsets"
+        " (15), which looks like a consumer. The message counts include messages that do not match"
+        " the subscription."
     ),
     needs={Need.GROUPS},
 )

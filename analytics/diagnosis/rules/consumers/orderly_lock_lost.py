@@ -113,7 +113,6 @@ RULE = DiagnosisRule(
     severity=ProblemSeverity.WARNING,
     title="An orderly consumer does not get the locks of its queues",
     searched=(
-        "lock the mq failed",
         "doRebalance, add a new mq failed, because lock failed",
         "the message queue locked Failed",
     ),

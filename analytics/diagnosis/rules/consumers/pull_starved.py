@@ -185,7 +185,8 @@ RULE = DiagnosisRule(
     advice=(
         "Pull without a wait (pull instead of pullBlockIfNotFound), with a short wait"
         " (brokerSuspendMaxTimeMillis, default 20000 ms), or each queue in its own thread."
-        " DefaultLitePullConsumer and push consumers pull all their queues at the same time."
+        " Push consumers pull all their queues at the same time, DefaultLitePullConsumer up to"
+        " pullThreadNums (default 20)."
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,

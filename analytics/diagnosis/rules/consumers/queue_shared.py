@@ -187,7 +187,7 @@ RULE = DiagnosisRule(
     advice=(
         "Use the same AllocateMessageQueueStrategy (default AllocateMessageQueueAveragely), client"
         " library, and version in all members of the group, and give each instance its own client"
-        " id. mqadmin consumerProgress -g GROUP shows which client owns which queue."
+        " id. mqadmin consumerProgress -g GROUP -s true shows which client owns which queue."
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,

@@ -117,8 +117,7 @@ RULE = DiagnosisRule(
     limits=(
         "Visible only if a consumer pulls before and after, from the same address, while the queue"
         " is shorter than before, in one capture (clocks of two captures may differ). A slave that"
-        " takes over with fewer messages has another address and is not compared. POP shows no"
-        " offsets."
+        " takes over with fewer messages has another address and is not compared, nor is POP."
     ),
     needs={Need.PULLS},
     consequence_of={"broker-gone"},

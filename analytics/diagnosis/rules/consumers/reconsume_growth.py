@@ -194,8 +194,8 @@ RULE = DiagnosisRule(
         "apache/rocketmq-client-go#625",
     ),
     limits=(
-        "Not visible for orderly and FIFO consumers, which retry in place, and for POP consumers"
-        " without gRPC, which let the message become visible again."
+        "Not covered: orderly and FIFO consumers, which retry in place, and POP consumers without"
+        " gRPC, which change the invisible time."
     ),
     needs={Need.GROUPS},
 )

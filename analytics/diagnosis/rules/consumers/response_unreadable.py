@@ -146,15 +146,15 @@ RULE = DiagnosisRule(
     ),
     explanation=(
         "A client that cannot decode a response closes the connection: the frame is longer than its"
-        " limit, or it cannot read a message in it. It reconnects and requests the same offset, so"
-        " later messages are never delivered. The broker removes the member when the connection"
-        " ends, and refuses pulls with code 24 until the next heartbeat."
+        " limit, or (not in Java) it cannot read a message in it. It reconnects and requests the"
+        " same offset, so later messages are never delivered. The broker removes the member when"
+        " the connection ends. If it was the group's last one there, the broker refuses pulls with"
+        " code 24 until the next heartbeat."
     ),
     advice=(
         "Raise the consumer's -Dcom.rocketmq.remoting.frameMaxLength (default 16777216 bytes) above"
         " the size of the response, or pull fewer messages at a time (pullBatchSize, default 32)."
-        " If the response is below the limit, check the client's log for a decoder exception, and"
-        " the message at that offset for content its version cannot read."
+        " If the response is below the limit, check the client's log for a decoder exception."
     ),
     grpc="Not covered: evidence is a repeated pull of one offset. gRPC calls have no offset.",
     fold=_Fold,

@@ -280,10 +280,10 @@ RULE = DiagnosisRule(
         "When a process dies, the operating system ends its connections with FIN or RST and refuses"
         " new ones. Pending requests fail immediately; it is unknown whether the broker carried"
         " them out. Producers try the next broker of the topic. Consumers continue with the other"
-        " brokers, or with a slave. The NameServer removes the broker from the routes when its"
-        " connection ends, or after 2 minutes without a registration; clients see that up to 30 s"
-        " later. If nothing comes back, not even an RST, the host is down or paused, or the network"
-        " path is broken: the process may be fine."
+        " brokers, or with a slave that has slaveReadEnable=true (default false). The NameServer"
+        " removes the broker from the routes when its connection ends, or after 2 minutes without a"
+        " registration; clients see that up to 30 s later. If nothing comes back, not even an RST,"
+        " the host is down or paused, or the network path is broken: the process may be fine."
     ),
     advice=(
         "Find out why the broker stopped: OOM kill, crash, restart, node drain, disk. To survive"

@@ -201,9 +201,10 @@ RULE = DiagnosisRule(
         " 5.1.4, for 30 s before."
     ),
     advice=(
-        "Check the broker's store.log and garbage collection log at those times. Check disk"
-        " latency and vm.dirty_* settings. flushDiskType=ASYNC_FLUSH (default) does not wait for"
-        " the disk; SYNC_FLUSH does, and brokerRole=SYNC_MASTER waits for a slave."
+        "Check the broker's store.log and garbage collection log at those times. Check disk latency"
+        " and vm.dirty_* settings. flushDiskType=ASYNC_FLUSH (default) does not wait for the disk;"
+        " SYNC_FLUSH does, and brokerRole=SYNC_MASTER waits for a slave (5.x: only if"
+        " inSyncReplicas is above 1)."
     ),
     grpc="`call-slow` is this rule for proxies.",
     fold=SlowSends,
@@ -212,9 +213,9 @@ RULE = DiagnosisRule(
     ),
     connections=server_of,
     limits=(
-        "The first send on a new connection is ignored, because client and broker load code at that"
-        " time. So is a send during which packets were lost on its connection. A broker that is"
-        " always slow counts as normal."
+        "Sends in the first second of a connection are ignored, because client and broker load code"
+        " at that time. So is a send during which packets were lost on its connection. A broker"
+        " that is always slow counts as normal."
     ),
     needs={Need.SENDS},
     consequence_of={

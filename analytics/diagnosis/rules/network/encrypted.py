@@ -103,7 +103,8 @@ RULE = DiagnosisRule(
     connections=_key,
     references=(),
     limits=(
-        "TLS of other programs is excluded by port. Certificates of TLS 1.3 are encrypted, too;"
+        "TLS of other programs is excluded by port, unless no RocketMQ traffic is readable."
+        " Certificates of TLS 1.3 are encrypted, too;"
         " names are those that clients request (SNI)."
     ),
     needs={Need.CONNECTIONS},

@@ -17,7 +17,7 @@ from ...refusals import Refusals
 from ...rule import DiagnosisRule, Exchanges
 
 SINCE: Final = V5_3_1
-"""first client version that reconnects and repeats the request (enableReconnectForGoAway)"""
+"""first client version that reconnects and repeats the request"""
 _CLIENTS: Final = "clients"
 _OLD: Final = "old"
 
@@ -49,9 +49,11 @@ RULE = DiagnosisRule(
     searched=("please go away", "CODE: 1500", "GO_AWAY"),
     proof="Response code 1500 (GO_AWAY).",
     explanation=(
-        "A proxy or broker that shuts down gracefully responds to new requests with GO_AWAY,"
-        f" without carrying them out. A Java client since {release_of(SINCE)} opens a new"
-        " connection and repeats the request once; in others, the call fails."
+        "A server that shuts down with enableShutdownGracefully=true (default false) responds to"
+        " new requests with GO_AWAY, without carrying them out. A Java client since"
+        f" {release_of(SINCE)} opens a new connection and repeats the request once; in others, the"
+        " call fails. (Servers of 5.2.0 to 5.3.1 serve clients before 5.2.0 as usual, later"
+        " servers those before 5.3.2.)"
     ),
     advice=(
         "Update clients to 5.3.1 or later if sends fail, and let the load balancer remove the"

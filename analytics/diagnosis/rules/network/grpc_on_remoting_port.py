@@ -92,7 +92,8 @@ RULE = DiagnosisRule(
         "gRPC clients of 5.x (rocketmq-client-java, and those for Go, Python, C++, C#, Rust,"
         " Node.js in rocketmq-clients) connect only to a proxy. NameServers and brokers use the"
         " remoting protocol: they read the preface as a frame that is too long, and close the"
-        " connection. Inside TLS, the handshake succeeds, and the first bytes fail."
+        " connection. Inside TLS, the handshake succeeds, but no protocol (h2) is chosen, and the"
+        " client gives up."
     ),
     advice=(
         "Set the client's endpoints (setEndpoints) to a proxy, port 8081 (grpcServerPort), and"

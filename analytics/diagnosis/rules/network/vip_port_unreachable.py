@@ -102,7 +102,7 @@ RULE = DiagnosisRule(
     advice=(
         "Open the port, or turn the VIP channel off: producer.setVipChannelEnabled(false), or"
         " -Dcom.rocketmq.sendMessageWithVIPChannel=false. The default is true in clients up to"
-        " 4.4.0 and false later. The port itself is fastListenPort = listenPort - 2."
+        " 4.5.0 and false later. The port itself is fastListenPort = listenPort - 2."
     ),
     grpc=BEHIND_PROXY,
     fold=_Fold,

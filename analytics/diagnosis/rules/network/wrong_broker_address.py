@@ -40,14 +40,15 @@ MAX_FAILED: Final = 64
 DOCKER: Final = ip_network("172.17.0.0/16")
 """Docker's default bridge: the same addresses on every host, reachable only on that host"""
 _ADVICE: Final = (
-    "Set brokerIP1 in broker.conf to an address that clients can reach (default: the first address"
-    " of the host), and publish listenPort (10911) and the port two below it under the same"
+    "Set brokerIP1 in broker.conf to an address that clients can reach (default: one of the host's"
+    " addresses), and publish listenPort (10911) and the port two below it under the same"
     " numbers. In Kubernetes, use host networking, or a proxy (5.x) for clients outside."
 )
 _PROXY_ADVICE: Final = (
-    "Set remotingAccessAddr in rmq-proxy.json to an address that clients can reach (default: the"
-    " first address of its host), and publish remotingListenPort (default 8080) under the same"
-    " number: a proxy sent the route, and names itself in place of the brokers."
+    "In cluster mode, set remotingAccessAddr in rmq-proxy.json to an address that clients can reach"
+    " (default: one of its host's addresses), and publish remotingListenPort (default 8080) under"
+    " the same number: a proxy sent the route, and names itself in place of the brokers. In local"
+    " mode, the route names brokerIP1."
 )
 LEAST_SYNS: Final = 2
 """a single SYN may be the last packet of the capture"""
@@ -298,8 +299,8 @@ RULE = DiagnosisRule(
     ),
     explanation=(
         "Clients connect to the address that a broker has registered, not to the one in their"
-        " configuration. Without brokerIP1, a broker registers the first address of its own host:"
-        " in a container or behind NAT, no other host can reach that address."
+        " configuration. Without brokerIP1, a broker picks one of its host's addresses: in a"
+        " container or behind NAT, no other host can reach it."
     ),
     advice=_ADVICE,
     grpc="`wrong-proxy-address` is this rule for proxies.",

@@ -136,8 +136,8 @@ def _unresolved(address: str, entry: _Address) -> Case:
     )
     case.details = [f"clients that got the route: {listed(entry.clients)}"]
     case.advice = (
-        f"Check that each client resolves {host_of(address)} (DNS, /etc/hosts), or set"
-        " localServeAddr in rmq-proxy.json to an address that clients can reach."
+        f"Check that each client resolves {host_of(address)} (DNS, /etc/hosts), or, in local mode,"
+        " set brokerIP1 in broker.conf to an address that clients can reach."
     )
     case.doubt("a client may have needed only the route, or continued outside the capture")
     return case
@@ -156,10 +156,9 @@ def _next_key(row: ExchangeRecord) -> str | None:
 
 
 _HOST_ADVICE: Final = (
-    "Set localServeAddr (default: the first address of the proxy's host) in rmq-proxy.json to an"
-    " address that clients can reach, and publish grpcServerPort (default 8081) there under the"
-    " same number. In cluster mode a route names the hosts that clients ask for: check their"
-    " endpoints."
+    "In local mode, set brokerIP1 in broker.conf to an address that clients can reach, and restart."
+    " Publish grpcServerPort (default 8081) there under the same number. In cluster mode, a route"
+    " names the hosts that clients ask for: check their endpoints."
 )
 
 RULE = DiagnosisRule(
@@ -180,13 +179,13 @@ RULE = DiagnosisRule(
     explanation=(
         "A client asks its configured proxy for a route, and then connects to the addresses in it."
         " In cluster mode, a proxy returns the host from the client's request with the proxy's own"
-        " grpcServerPort; in local mode, it returns its localServeAddr. Behind a mapped port, a"
-        " NodePort, or a load balancer with another port, no server listens there."
+        " grpcServerPort; in local mode, it returns its broker's brokerIP1 with that port. Behind a"
+        " mapped port, a NodePort, or a load balancer with another port, no server listens there."
     ),
     advice=(
         "Publish the proxy's gRPC port under the same number, set grpcServerPort (default 8081) to"
-        " the published one, or set useEndpointPortFromRequest=true (default false) in"
-        " rmq-proxy.json."
+        " the published one, or, in cluster mode, set useEndpointPortFromRequest=true (default"
+        " false) in rmq-proxy.json."
     ),
     grpc=COVERED,
     fold=_Fold,

@@ -27,7 +27,7 @@ class _Fold(Refusals):
 
     def title(self, context: Context) -> str:
         broker = context.broker(self.key)
-        return f"{broker} refused {self.what} immediately: it was overloaded"
+        return f"{broker} refused {self.what} immediately: it was overloaded, or it is a slave"
 
     def details(self, context: Context) -> list[str]:
         lines = super().details(context)
@@ -40,17 +40,18 @@ class _Fold(Refusals):
 RULE = DiagnosisRule(
     id="broker-rejects-request",
     severity=ProblemSeverity.ERROR,
-    title="The broker rejects requests immediately because it is overloaded",
+    title="The broker rejects requests immediately: it is overloaded or a slave",
     searched=("[REJECTREQUEST]system busy, start flow control for a while",),
     proof="Response code 2 (SYSTEM_BUSY) whose remark contains [REJECTREQUEST].",
     explanation=(
         "A refused message was not stored. Before it queues a send, the broker checks whether it"
         " can write at all. It cannot if a write to the page cache takes too long, if its transient"
-        " store pool has no free buffer, or if it is a slave. It then refuses each send within"
-        " milliseconds."
+        " store pool has no free buffer, or (5.x) if it is a slave. It then refuses each send"
+        " within milliseconds. In 5.x, a slave refuses pulls the same way unless"
+        " slaveReadEnable=true (default false)."
     ),
     advice=(
-        "Check the broker's log at that time. If it is a slave, find out why clients send to it:"
+        "Check the broker's log at that time. If it is a slave, find out why clients use it:"
         " their route may be outdated. If transientStorePoolEnable (default false) is on,"
         " transientStorePoolSize (default 5) may be too small or the disk too slow. Otherwise,"
         " check the disk: osPageCacheBusyTimeOutMills defaults to 1000 ms."
@@ -65,6 +66,6 @@ RULE = DiagnosisRule(
         "apache/rocketmq#1635",
         "apache/rocketmq#8451",
     ),
-    limits="The response does not say which of the three reasons applies.",
+    limits="The response does not say which of the reasons applies.",
     consequence_of={"page-cache-busy"},
 )

@@ -17,8 +17,8 @@ from ...rule import COVERED, DiagnosisRule
 from .refusing_broker import RefusingBroker
 
 MARKS: Final = ("disk is full", "maybe disk full")
-"""SendMessageProcessor.handlePutMessageResult, SERVICE_NOT_AVAILABLE: brokers of 4.9 and 5.x, and
-of 4.6 and earlier"""
+"""SendMessageProcessor.handlePutMessageResult, SERVICE_NOT_AVAILABLE: brokers since 4.8, and
+earlier ones"""
 STOPS_AT: Final = 90
 """diskSpaceWarningLevelRatio in percent: MessageStoreConfig, DefaultMessageStore"""
 _RATIOS: Final = re.compile(
@@ -89,10 +89,10 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "Response code 14 (SERVICE_NOT_AVAILABLE) to a send. Its remark says `disk is full` (`maybe"
-        " disk full` in 4.6 and earlier) and how full the disks are."
+        " disk full` in 4.7 and earlier) and how full the disks are."
     ),
     explanation=(
-        "The broker watches the disks of its commit log, consume queues, and index. Above 90 %, it"
+        "The broker watches the disks of its commit log and consume queues. Above 90 %, it"
         " accepts no more messages, but consumers keep working. The producer tries another broker"
         " of the topic, if there is one. A slave, or a store that is shutting down, sends the same"
         " response."

@@ -30,9 +30,9 @@ RULE = DiagnosisRule(
     proof="Response code 2 (1 from brokers before 5.3) whose remark contains [PC_SYNCHRONIZED].",
     explanation=(
         "A refused message was not stored. The broker writes one message at a time. Before each"
-        " write, it checks how long the previous write held the lock of the commit log. If that"
-        " exceeds osPageCacheBusyTimeOutMills, the page cache or the disk cannot keep up, and the"
-        " broker refuses the send."
+        " write, it checks how long the write in progress has held the lock of the commit log. If"
+        " that exceeds osPageCacheBusyTimeOutMills, the page cache or the disk cannot keep up, and"
+        " the broker refuses the send."
     ),
     advice=(
         "Check disk latency, swapping, and vm.dirty_* settings of that host."

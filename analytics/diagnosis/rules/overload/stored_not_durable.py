@@ -104,16 +104,18 @@ RULE = DiagnosisRule(
     ),
     explanation=(
         "The message is stored and will be delivered. But the broker must not respond until the"
-        " message is on disk (flushDiskType SYNC_FLUSH) or on a slave (brokerRole SYNC_MASTER), and"
-        " that took too long. If the broker dies now, the message may be lost. FLUSH_SLAVE_TIMEOUT:"
-        " no slave confirmed it in time. SLAVE_NOT_AVAILABLE: no slave is connected, or the slave"
-        " is too far behind; 5.x reports FLUSH_SLAVE_TIMEOUT instead."
+        " message is on disk (flushDiskType SYNC_FLUSH) or on a slave (brokerRole SYNC_MASTER; in"
+        " 5.x only with inSyncReplicas above 1, its default), and that took too long. If the broker"
+        " dies now, the message may be lost. FLUSH_SLAVE_TIMEOUT: no slave confirmed it in time."
+        " SLAVE_NOT_AVAILABLE: no slave is connected, or the slave is too far behind; 5.x reports"
+        " FLUSH_SLAVE_TIMEOUT instead."
     ),
     advice=(
         "Check that the slave is running and reaches the master's replication port (listenPort +"
-        f" 1, usually 10912). {_NOT_AGAIN} slaveTimeout (default 3000 ms) is the time limit for a"
-        " slave, syncFlushTimeout (5000 ms) for the disk. A slave does not count if it is more than"
-        " haSlaveFallbehindMax (4.x) or haMaxGapNotInSync (5.x; both 256 MB) behind. Without a"
+        f" 1, usually 10912). {_NOT_AGAIN} slaveTimeout (default 3000 ms; before 4.9.3,"
+        " syncFlushTimeout) is the time limit for a slave, syncFlushTimeout (5000 ms) for the disk."
+        " In 4.x, a slave does not count if it is more than haSlaveFallbehindMax (256 MB) behind."
+        " Without a"
         " slave, use the role ASYNC_MASTER."
     ),
     grpc=COVERED,

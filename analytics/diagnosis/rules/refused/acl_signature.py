@@ -21,7 +21,8 @@ from ...refusals import Refusals
 from ...rule import COVERED, DiagnosisRule, Exchanges
 
 _CODES: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.NO_PERMISSION)))
-"""1 from 4.x (AclException), 16 from 5.x (AuthenticationException, AuthorizationException)"""
+"""1 from ACL 1.0 (AclException), 16 from ACL 2.0 (AuthenticationException,
+AuthorizationException)"""
 _CALL_CODES: Final = frozenset((40100, 40300))
 """UNAUTHORIZED and FORBIDDEN of a proxy, in gRPC"""
 _CLIENT: Final = "client"
@@ -227,8 +228,8 @@ RULE = DiagnosisRule(
         "Need admin permission for request code",
     ),
     proof=(
-        "Response code 1 with `AclException` (4.x), or code 16 with a remark about authentication"
-        " or authorization (5.x)."
+        "Response code 1 with `AclException` (ACL 1.0), or code 16 with a remark about"
+        " authentication or authorization (ACL 2.0, since 5.3.0)."
     ),
     explanation=(
         "If access control is on, a client signs each request with the secret key of its account."

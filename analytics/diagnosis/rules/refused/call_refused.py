@@ -11,11 +11,12 @@ from ...context import Context
 from ...names import only
 from ...problem import Case, ProblemSeverity, Subject
 from ...refusals import CALL_REFUSALS
-from ...rule import COVERED, DiagnosisRule, Exchanges
-from .refused_otherwise import CALLS, RefusedOtherwise, key_of_other
+from ...rule import COVERED, GRPC_FAILURES, DiagnosisRule, Exchanges
+from .refused_otherwise import CALLS, REMARK, RefusedOtherwise, key_of_other
 
-_REFUSALS: Final = CALL_REFUSALS | frozenset(range(1, 17))
-"""including gRPC's own status codes"""
+_REFUSALS: Final = CALL_REFUSALS | GRPC_FAILURES
+_NO_GROUP: Final = "group not found"
+"""GroupNotFoundException of a proxy"""
 _HEARTBEAT: Final = "Heartbeat"
 _TOO_LARGE: Final = (
     "Send smaller messages, or raise maxMessageSize (default 4194304 bytes) in rmq-proxy.json and"
@@ -36,7 +37,8 @@ ADVICE: Final = {
     ),
     "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE": (
         "Give the topic the type of its messages (mqadmin updateTopic -a +message.type=NORMAL,"
-        " FIFO, DELAY, or TRANSACTION), or send messages of another type to another topic."
+        " FIFO, DELAY, or TRANSACTION; repeat the topic's -r, -w, and -p, or they are reset), or"
+        " send messages of another type to another topic."
     ),
     "MESSAGE_BODY_TOO_LARGE": _TOO_LARGE,
     "PAYLOAD_TOO_LARGE": _TOO_LARGE,
@@ -75,6 +77,9 @@ class _Fold(RefusedOtherwise):
         super().judge(case, context)
         # One per key, as `NAME (number)`.
         (code, _, _) = min(self.named("code"), default="").partition(" ")
+        # A proxy since 5.5 ends the telemetry stream with a status of gRPC.
+        if any(_NO_GROUP in remark for remark in self.named(REMARK)):
+            code = "CONSUMER_GROUP_NOT_FOUND"
         case.advice = ADVICE.get(code)
         if self.requests.keys() == {_HEARTBEAT}:
             case.severity = ProblemSeverity.INFO

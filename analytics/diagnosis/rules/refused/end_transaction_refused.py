@@ -78,8 +78,8 @@ RULE = DiagnosisRule(
         "local transaction execute, but end broker transaction failed",
     ),
     proof=(
-        "A response code other than 0 to a request 37 (END_TRANSACTION), or a status other than OK"
-        " to EndTransaction of gRPC."
+        "Response code 1, 13, 14, or 604 to a request 37 (END_TRANSACTION), or a status other than"
+        " OK to EndTransaction of gRPC."
     ),
     explanation=(
         "The broker looks up the half message by its offset and compares the producer group and the"
@@ -90,7 +90,7 @@ RULE = DiagnosisRule(
     advice=(
         "Give each program its own producer group, and find out how long the transaction took if"
         " the half message is gone: transactionTimeOut is 6 s (first check),"
-        " transactionCheckInterval 30 s (4.x: 60 s), transactionCheckMax 15."
+        " transactionCheckInterval 30 s (before 5.1.1: 60 s), transactionCheckMax 15."
         " CHECK_IMMUNITY_TIME_IN_SECONDS of a message must be longer than its local transaction."
     ),
     grpc=COVERED,

@@ -80,8 +80,8 @@ class _Fold(Refusals):
         lines = super().details(context)
         if RequestCode(_SETTINGS).name in self.requests:
             lines.append(
-                "a proxy asked for the group's settings: without them, it does not respond to gRPC"
-                " consumers, which then cannot start"
+                "a proxy asked for the group's settings: without them, a 5.5 proxy refuses the"
+                " settings of gRPC consumers, which then cannot start"
             )
         return lines
 
@@ -103,7 +103,7 @@ RULE = DiagnosisRule(
     ),
     proof=(
         "Response code 26 (SUBSCRIPTION_GROUP_NOT_EXIST) to a consumer's request, or to a proxy's"
-        " request for the settings of its group (351); with gRPC, CONSUMER_GROUP_NOT_FOUND (40403)."
+        " request for the settings of its group (352); with gRPC, CONSUMER_GROUP_NOT_FOUND (40403)."
     ),
     explanation=(
         "A broker has settings for each consumer group. By default, it creates them when the first"

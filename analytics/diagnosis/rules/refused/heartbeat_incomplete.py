@@ -145,9 +145,10 @@ RULE = DiagnosisRule(
     ),
     explanation=(
         "With heartbeats of version 2, a client sends its subscriptions once and then omits them"
-        " until they change. A broker that restarted, or a new master, does not know them: it"
-        " responds to the short heartbeats with SUCCESS and refuses the pulls. The group gets no"
-        " messages from this broker until a rebalance makes the client send a full heartbeat."
+        " until they change. A broker that restarted, or a new one at the same address, does not"
+        " know them: it responds to the short heartbeats with SUCCESS and refuses the pulls. The"
+        " group gets no messages from this broker until a rebalance makes the client send a full"
+        " heartbeat."
     ),
     advice=(
         "Turn heartbeats of version 2 off in the clients (useHeartbeatV2, or"

@@ -250,7 +250,6 @@ RULE = DiagnosisRule(
         "NO_PERMISSION",
         "CODE: 16",
         "sending transaction message is forbidden",
-        "pop message is forbidden because timerWheelEnable is false",
         "peeking message is forbidden",
         "can not consume by broadcast way",
         "subscription group no permission",

@@ -93,7 +93,7 @@ def key_of_other(row: ExchangeRecord) -> str | None:
     if any(
         takes.key(row) is not None
         for takes in _others()
-        if row.response_code in (takes.responses or ())
+        if takes.takes_response(row)
         and (takes.requests is None or row.request_code in takes.requests)
     ):
         return None
@@ -130,6 +130,7 @@ RULE = DiagnosisRule(
         "recall failed",
         "unknown Response Code:",
         "broker response code:",
+        "pop message is forbidden because timerWheelEnable is false",
     ),
     proof=(
         "Sends, pulls, and other frequent requests get an error response that no other rule covers."

@@ -100,8 +100,8 @@ RULE = DiagnosisRule(
     ),
     explanation=(
         "A server reads the extFields of a request into the header class of its request code."
-        " Current releases only log a missing required field (`the custom field … is null`) and"
-        " fail where they use it; old ones refuse the request with that text. Clients in other"
+        " RocketMQ only logs a missing required field (`the custom field … is null`) and fails"
+        " where it uses it; other servers may refuse the request with that text. Clients in other"
         " languages, tools that build requests themselves, and very old clients omit fields."
     ),
     advice=(

@@ -39,8 +39,8 @@ RULE = DiagnosisRule(
     title="The broker does not filter messages by SQL92",
     searched=("The broker does not support consumer to filter message by SQL92", "CODE: 1"),
     proof=(
-        "Response code 1 with that remark to a check of the client's configuration (46), a"
-        " heartbeat (34), or a pull."
+        "Response code 1 with that remark to a check of the client's configuration (46) or to a"
+        " pull."
     ),
     explanation=(
         "A consumer can select messages by their properties, in SQL92. A broker supports this only"

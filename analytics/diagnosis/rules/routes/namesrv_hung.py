@@ -123,11 +123,11 @@ RULE = DiagnosisRule(
         " any client meanwhile. Then the clients give up, or all responses come at once."
     ),
     explanation=(
-        "The address accepts connections, so clients do not switch to the next NameServer: each"
-        " request costs them 3 s. Clients that have a route keep using it; starting clients and new"
-        " topics fail with No route info of this topic. The cause is a paused process, or a 4.x"
-        " broker whose address was configured as a NameServer: it does not respond to unknown"
-        " requests."
+        "The address accepts connections, so a client waits 3 s before it gives up. Java clients"
+        " since 4.9.1 then use the next NameServer; older ones stay. Clients that have a route keep"
+        " using it; starting clients and new topics fail with No route info of this topic. The"
+        " cause is a paused process, or a broker before 4.9.1 whose address was configured as a"
+        " NameServer: it does not respond to unknown requests."
     ),
     advice=(
         "Look for a pause of that process at that time: garbage collection log (safepoints), CPU"

@@ -41,8 +41,9 @@ _ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 _SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 _BACK_ADVICE: Final = (
-    "Find out from the master's log why it stopped. enableSlaveActingMaster (5.x, default false)"
-    " lets a slave do some of its work meanwhile; a topic with queues on two brokers keeps sends"
+    "Find out from the master's log why it stopped. enableSlaveActingMaster, with"
+    " supportActingMaster on the NameServers (5.x, both default false), lets a slave do some of its"
+    " work meanwhile; a topic with queues on two brokers keeps sends"
     " working. (A planned restart needs no action.)"
 )
 _CHANGED_ADVICE: Final = (
@@ -307,8 +308,9 @@ RULE = DiagnosisRule(
     ),
     advice=(
         "Start the master again, and check its log to find out why it stopped. Without a controller"
-        " (or DLedger), no slave becomes master automatically. enableSlaveActingMaster (5.x,"
-        " default false) lets a slave take over some functions. slaveReadEnable (default false)"
+        " (or DLedger), no slave becomes master automatically. enableSlaveActingMaster, with"
+        " supportActingMaster on the NameServers (5.x, both default false), lets a slave take over"
+        " some functions. slaveReadEnable (default false)"
         " lets consumers read from a slave while the master is alive."
     ),
     grpc=BEHIND_PROXY,

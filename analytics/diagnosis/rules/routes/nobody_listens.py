@@ -228,13 +228,13 @@ RULE = DiagnosisRule(
     proof=(
         "All connection attempts to an address fail, and no route names it: five or more from one"
         " host over two seconds or longer, or three refused ones. RocketMQ uses the port, or a"
-        " RocketMQ server responds at that host. Or three or more attempts fail, each within a"
-        " second of one to a NameServer, as clients try namesrvAddr in turn."
+        " RocketMQ server responds at that host. Or three or more attempts fail, at least half of"
+        " them within a second of one to a NameServer, as clients try namesrvAddr in turn."
     ),
     explanation=(
         "The address is wrong, the server is not running, or a firewall blocks the connection. A"
         " client that cannot reach its NameServer or proxy knows no broker: nothing is sent, and"
-        ' the application only sees "No route info of this topic".'
+        ' an application without gRPC only sees "No route info of this topic".'
     ),
     advice=(
         "Find out which server should listen at that address: start it, or correct the address in"

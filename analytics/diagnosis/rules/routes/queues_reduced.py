@@ -211,7 +211,7 @@ RULE = DiagnosisRule(
     searched=("queueId[N] is illegal", "readQueueNums", "updateTopic reduce queue number"),
     proof=(
         "Routes (105) of a topic name fewer read queues of a broker than before, or pulls get code"
-        " 1 and `queueId[N] is illegal`."
+        " 1 or 29 and `queueId[N] is illegal`."
     ),
     explanation=(
         "The number of queues of the topic was lowered (mqadmin updateTopic -r -w). Consumers"

@@ -97,7 +97,8 @@ RULE = DiagnosisRule(
     ),
     advice=(
         "Create the topic again with as many queues as before (mqadmin updateTopic); the messages"
-        " are lost, and groups start at the offsets of the new queues. Stop producers and consumers"
+        " are lost. 4.x brokers keep the groups' old offsets: reset them (mqadmin"
+        " resetOffsetByTime). Stop producers and consumers"
         " before you delete a topic. (An intended deletion needs no action.)"
     ),
     grpc="`no-route` covers a topic that clients of a proxy no longer find.",

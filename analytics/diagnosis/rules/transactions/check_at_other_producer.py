@@ -80,8 +80,8 @@ RULE = DiagnosisRule(
     explanation=(
         "The broker checks an undecided half message with any connected producer of the group, not"
         " with the one that sent it. If two programs share a producer group, the other program does"
-        " not know the transaction. If it responds with rollback, the message is never delivered,"
-        " even though the local transaction may commit."
+        " not know the transaction. If it responds with rollback, the message is not delivered"
+        " unless its sender commits it later."
     ),
     advice=(
         "Give each program its own producer group. If the clients are instances of one program, let"

@@ -85,9 +85,9 @@ RULE = DiagnosisRule(
     advice=(
         "Let checkLocalTransaction look up the state in the store that the local transaction writes"
         " to, and return ROLLBACK_MESSAGE for a transaction that it does not find after some time."
-        " transactionCheckInterval defaults to 30 s (4.x: 60 s), transactionCheckMax to 15,"
-        " transactionTimeOut to 6 s. The message property CHECK_IMMUNITY_TIME_IN_SECONDS sets the"
-        " time before its first check."
+        " transactionCheckInterval defaults to 30 s (before 5.1.1: 60 s), transactionCheckMax to"
+        " 15, transactionTimeOut to 6 s. The message property CHECK_IMMUNITY_TIME_IN_SECONDS sets"
+        " the time before its first check."
     ),
     grpc=COVERED,
     fold=_Fold,

@@ -192,13 +192,14 @@ RULE = DiagnosisRule(
     ),
     explanation=(
         "setDelayTimeMs, setDelayTimeSec, and setDeliverTimeMs of a 5.x client only set a property."
-        " A 4.x broker does not know it, and a 5.x broker with timerWheelEnable=false refuses or"
-        " ignores it: the message is stored in its topic immediately."
+        " A 4.x broker does not know it and stores the message in its topic immediately. A 5.x"
+        " broker ignores it for messages in a batch. (With timerWheelEnable=false, it refuses the"
+        " send.)"
     ),
     advice=(
-        "Set timerWheelEnable=true (default true) in broker.conf. With a 4.x broker, use"
-        " setDelayTimeLevel (18 levels by default, messageDelayLevel), or update the broker to 5.0"
-        " or later."
+        "With a 4.x broker, use setDelayTimeLevel (18 levels by default, messageDelayLevel), or"
+        " update the broker to 5.0 or later. With a 5.x broker, do not send delayed messages in"
+        " batches."
     ),
     grpc=COVERED,
     fold=_Fold,

@@ -185,14 +185,16 @@ RULE = DiagnosisRule(
         "A transactional producer first stores a half message, which consumers do not see, runs its"
         " local transaction, and then sends commit or rollback. Here it sent neither: the local"
         " transaction is still running, returned UNKNOW, threw an exception, or the process died."
-        " The broker checks back with a producer of the group after 6 s, then every 30 s (4.x: 60"
-        " s), up to 15 times. After that, the message is set aside and never delivered."
+        " The broker checks half messages older than 6 s with a producer of the group, in rounds"
+        " every 30 s (before 5.1.1: 60 s), up to 15 times. After that, the message is set aside and"
+        " never delivered."
     ),
     advice=(
         "Check executeLocalTransaction of the named producer at that time. checkLocalTransaction"
         " must be able to determine the state of a transaction that another process started. At"
         " least one producer of the group must be running to respond to checks. transactionTimeOut"
-        " defaults to 6 s, transactionCheckInterval to 30 s (4.x: 60 s), transactionCheckMax to 15."
+        " defaults to 6 s, transactionCheckInterval to 30 s (before 5.1.1: 60 s),"
+        " transactionCheckMax to 15."
     ),
     grpc=COVERED,
     impact=Impact.INVISIBLE,

@@ -110,7 +110,7 @@ class ObservedHalf:
 
     @property
     def decision(self) -> str | None:
-        """The first decision: the broker ignores later ones."""
+        """The first decision."""
         return None if self.first_end is None else self.first_end.decision
 
     @property

@@ -41,8 +41,8 @@ RULE = DiagnosisRule(
     explanation=(
         "A pop that finds no message waits at the broker until one arrives. The broker limits the"
         " waiting pops, per group, topic, and queue, and in total. It responds to further ones"
-        " immediately, and the client asks again immediately: broker and network are busy without"
-        " results. Messages are not lost."
+        " immediately. A Java consumer asks again after pullTimeDelayMillsWhenException (default"
+        " 1 s), so messages arrive later. Messages are not lost."
     ),
     advice=(
         "Pop with fewer clients or threads at a time, or with longer waits between empty pops."

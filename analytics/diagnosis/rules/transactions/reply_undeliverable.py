@@ -76,8 +76,8 @@ RULE = DiagnosisRule(
     advice=(
         "Check that the requester is still running when the reply arrives, and that each process"
         " has its own client id. Raise the timeout of request() if replies take long. A retry by"
-        " the consumer does not help: the broker has stored the reply anyway"
-        " (storeReplyMessageEnable, default true)."
+        " the consumer pushes the reply again and stores one more copy (storeReplyMessageEnable,"
+        " default true); stored copies are never pushed."
     ),
     grpc="Not covered: gRPC has no request-reply.",
     fold=_Fold,

@@ -38,8 +38,8 @@ def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) 
     of = f" of {group}" if group else ""
     to = f" to {topic}" if topic else ""
     case = tally.case(
-        f"{named_halves(halves)}{of}{to} {was(len(halves))} both committed and rolled back; the"
-        " broker keeps the first decision",
+        f"{named_halves(halves)}{of}{to} {was(len(halves))} both committed and rolled back; a"
+        " commit delivers, even after a rollback",
         subject_of(halves, context),
     )
     for message in halves[:MOST_NAMED]:
@@ -62,9 +62,9 @@ RULE = DiagnosisRule(
     ),
     explanation=(
         "A producer ends its transaction, or responds to the broker's check, more than once, with"
-        " different states. The broker acts on the first one that arrives and ignores the rest. So"
-        " the message may be delivered although its local transaction was rolled back, or be lost"
-        " although it was committed."
+        " different states. The broker carries out each: a commit delivers the message even after a"
+        " rollback, and a rollback after a commit comes too late. So the message may be delivered"
+        " although its local transaction was rolled back."
     ),
     advice=(
         "Make checkLocalTransaction read the state that the local transaction committed, from a"

@@ -140,7 +140,8 @@ RULE = DiagnosisRule(
     explanation=(
         "A half message is stored where consumers do not see it. The producer either commits it"
         " (the broker then delivers it) or rolls it back. If the producer sends unknown or nothing,"
-        " the broker checks back after 6 s, then every 30 s (4.x: 60 s). A check of a message that"
+        " the broker checks back once the message is older than 6 s, in rounds every 30 s (before"
+        " 5.1.1: 60 s). A check of a message that"
         " was decided a moment ago is normal: the broker reads the decisions with a delay."
     ),
     advice=(

@@ -107,10 +107,10 @@ RULE = DiagnosisRule(
     ),
     advice=(
         "Block the named address, look for unknown processes and cron jobs, and rebuild the machine"
-        " from scratch: the server may be compromised. Update at least to 4.9.7 or 5.1.2, where"
-        " these settings are refused. Keep ports 9876, 10909, and 10911 off public networks and"
-        " turn authentication on (aclEnable in 4.x, authenticationEnabled in 5.x). (A change that"
-        " you made yourself needs no action.)"
+        " from scratch: the server may be compromised. Update at least to 4.9.7 or 5.1.2, which"
+        " close both holes. Keep ports 9876, 10909, and 10911 off public networks and turn access"
+        " control on (aclEnable before 5.3.0, authenticationEnabled since). (A change that you made"
+        " yourself needs no action.)"
     ),
     grpc=BEHIND_PROXY,
     fold=_Fold,

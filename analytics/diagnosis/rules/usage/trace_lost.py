@@ -100,9 +100,9 @@ RULE = DiagnosisRule(
         " dashboard shows no trace, and the clients log errors and request the route repeatedly."
     ),
     advice=(
-        "Set traceTopicEnable=true (default false) on at least one broker and restart it, or create"
-        f" the topic: mqadmin updateTopic -t {TRACE_TOPIC}. If nobody uses traces, turn them off in"
-        " the clients (enableTrace, default false; the constructor's enableMsgTrace in 4.x)."
+        "Set traceTopicEnable=true (default false) on at least one broker and restart it (brokers"
+        " refuse to create this topic by mqadmin). If nobody uses traces, turn them off in the"
+        " clients (enableTrace, default false; the constructor's enableMsgTrace before 5.3.0)."
     ),
     grpc="Not covered: gRPC clients send no message traces.",
     fold=_Fold,

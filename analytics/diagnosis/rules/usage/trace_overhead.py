@@ -92,8 +92,9 @@ RULE = DiagnosisRule(
     ),
     advice=(
         "Turn the trace off if nobody uses it (enableTrace, default false; the constructor's"
-        " enableMsgTrace in 4.x), or keep its topic on a dedicated broker (traceTopicEnable=true"
-        " only there). traceMsgBatchNum (default 10) is the number of messages per trace."
+        " enableMsgTrace before 5.3.0), or keep its topic on a dedicated broker"
+        " (traceTopicEnable=true only there). traceMsgBatchNum (since 5.3.1, default 10, at most"
+        " 20) is the number of messages per trace."
     ),
     grpc="Not covered: gRPC clients send no message traces.",
     fold=_Fold,

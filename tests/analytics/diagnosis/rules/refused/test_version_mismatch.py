@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analytics.diagnosis.problem import Subject
+from analytics.diagnosis.rules.refused.call_refused import RULE as CALL_REFUSED
 from analytics.diagnosis.rules.refused.version_mismatch import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
@@ -31,6 +32,14 @@ def test_numbers_that_do_not_fit_a_binary_header() -> None:
     assert one.count == 3
     assert "client versions: JAVA V5_5_0 (3)" in one.details
     assert same_in_any_order(RULE, sample("binary-header-cluster-5x.pcap").exchanges)
+
+
+def test_a_status_of_grpc_with_the_same_number_is_no_mismatch() -> None:
+    (row,) = (row for row in sample("grpc-refused-5x.pcap.gz").exchanges if row.response_code == 3)
+    assert (row.request_name, row.response_name) == ("Telemetry", "GRPC_INVALID_ARGUMENT")
+    assert problems(RULE, [row]) == []
+    (one,) = problems(CALL_REFUSED, [row])
+    assert one.advice.startswith("Create the group")
 
 
 def test_an_old_broker() -> None:
