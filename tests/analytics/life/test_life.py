@@ -80,6 +80,11 @@ def test_a_half_message_that_nobody_ends() -> None:
     assert any("no commit or rollback was captured" in line for line in life.unseen)
 
 
+def test_a_commit_after_a_rollback_delivers() -> None:
+    (life,) = lives_in("ends-contradict-5x.pcap.gz", key="key-0")
+    assert events_of(life) == ["prepared", "checked", "rolled_back", "committed", "delivered"]
+
+
 def test_request_and_reply_are_two_messages() -> None:
     asked, *_ = lives_in("request-reply-5x.pcap", where="request_name == SEND_MESSAGE_V2")
     assert events_of(asked) == ["stored", "delivered", "acknowledged"]

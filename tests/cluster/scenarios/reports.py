@@ -303,7 +303,7 @@ def check_elsewhere(scene: Scene) -> None:
 def ends_contradict(scene: Scene) -> None:
     """A local transaction takes 14 s; its producer answers the check meanwhile with a rollback.
 
-    Then it commits: the broker has rolled the half message back.
+    Then it commits, and the broker delivers the message.
     """
     scene.cluster.make_topic("SlowDealTopic", queues=2)
     with scene.capture():
@@ -317,6 +317,13 @@ def ends_contradict(scene: Scene) -> None:
             count=1,
             checks=1,
             linger_ms=2000,
+        )
+        scene.run(
+            "PushConsume",
+            topic="SlowDealTopic",
+            group="deal_readers",
+            instance="reader",
+            count=1,
         )
 
 
