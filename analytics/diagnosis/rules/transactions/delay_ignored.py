@@ -36,6 +36,10 @@ _OLD_ADVICE: Final = (
     "Use setDelayTimeLevel (18 levels by default, messageDelayLevel): brokers of 4.x know no other"
     " delay. Or update the brokers to 5.0 or later."
 )
+_NEW_ADVICE: Final = (
+    "Do not send delayed messages in batches: brokers of 5.x ignore the delays of the messages in a"
+    " batch."
+)
 
 
 class Timed(NamedTuple):
@@ -129,7 +133,9 @@ class _Fold(Fold):
         if ignored:
             of = f" of {listed(self._releases)}" if self._releases else ""
             case = self._case(ignored, f"the broker{of} ignored the delay", context)
-            case.advice = None if all(map(_knows_timers, self._releases)) else _OLD_ADVICE
+            if self._releases:
+                new = all(map(_knows_timers, self._releases))
+                case.advice = _NEW_ADVICE if new else _OLD_ADVICE
             case.impact = {Impact.EARLY: len(ignored)}
             yield case
         if late:

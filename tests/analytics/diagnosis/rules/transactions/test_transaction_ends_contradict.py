@@ -9,11 +9,11 @@ OTHER = "10.0.0.10:40000"
 ROWS = [half(0), end(5, "rollback"), end(6005, "commit", client_address=OTHER)]
 
 
-def test_the_first_decision_counts() -> None:
+def test_a_rollback_and_a_commit() -> None:
     (one,) = problems(RULE, ROWS)
     assert one.title == (
-        "half message K1 of shop to orders was both committed and rolled back; the broker keeps the"
-        " first decision"
+        "half message K1 of shop to orders was both committed and rolled back; a commit"
+        " delivers, even after a rollback"
     )
     assert one.details == ["K1: rollback by 10.0.0.9, then commit by 10.0.0.10"]
     assert same_in_any_order(RULE, ROWS)
