@@ -155,13 +155,6 @@ def _refuse_without_effect(request: ReplayRequest) -> None:
         raise usage_error(
             "--duration and --top-speed", "cannot be combined; use --limit, or set a pace by --rate"
         )
-    if request.dry_run:
-        for name, value, why in (
-            ("--fail-on", request.fail_on, "needs the results of sends; omit --dry-run"),
-            ("--journal", request.journal, "a dry run has none; write the plan with > FILE"),
-        ):
-            if value:
-                raise usage_error(name, why)
     if request.in_flight < request.jobs:
         raise usage_error("--in-flight", f"must be {request.jobs} or more: one for each of --jobs")
 

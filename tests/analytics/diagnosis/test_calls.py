@@ -30,9 +30,10 @@ FOUND = (
         "consumer group nobodys_group does not exist on broker-a: 1 request refused",
     ),
     (
-        *(REFUSED, "grpc-consumer-stuck", 1),
-        "push consumer HOST_NAME_NOT_FOUND@583@0@7d7vnom3o of group nobodys_group sent its settings"
-        " at 23:29:42 UTC and the proxy never responded (1.29 s): it cannot start",
+        *(REFUSED, "call-refused", 1),
+        "proxy 127.77.0.71:18081 refused 1 request of group nobodys_group with"
+        " GRPC_INVALID_ARGUMENT (3): process client telemetryCommand failed. group not found:"
+        " nobodys_group",
     ),
     (
         *(LATE, "proxy-cannot-reach-broker", 11),

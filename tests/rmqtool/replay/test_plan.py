@@ -111,8 +111,6 @@ def test_an_address_that_comes_last_in_the_capture_is_refused_before_anything_is
         (["--max-gap", "5s", "--rate", "5/s"], "--max-gap and --rate: cannot be combined"),
         (["--max-gap", "5s", "--top-speed"], "--max-gap and --top-speed: cannot be combined"),
         (["--duration", "5s", "--top-speed"], "--duration and --top-speed: cannot be combined"),
-        (["--fail-on", "failures"], "--fail-on: needs the results of sends"),
-        (["--journal", "run"], "--journal: a dry run has none"),
         (["--jobs", "4", "--in-flight", "3"], "--in-flight: must be 4 or more"),
         (["--target", "moon"], "unknown target 'moon'"),
         (["--target", "sandbox", "-n", "127.0.0.1:1"], "cannot be combined"),

@@ -45,7 +45,7 @@ _ADVICE: Final = (
     " numbers. In Kubernetes, use host networking, or a proxy (5.x) for clients outside."
 )
 _PROXY_ADVICE: Final = (
-    "In cluster mode, set remotingAccessAddr in rmq-proxy.json to an address that clients can reach"
+    "Set remotingAccessAddr in rmq-proxy.json (cluster mode) to an address that clients can reach"
     " (default: one of its host's addresses), and publish remotingListenPort (default 8080) under"
     " the same number: a proxy sent the route, and names itself in place of the brokers. In local"
     " mode, the route names brokerIP1."

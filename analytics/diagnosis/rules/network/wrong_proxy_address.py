@@ -156,7 +156,7 @@ def _next_key(row: ExchangeRecord) -> str | None:
 
 
 _HOST_ADVICE: Final = (
-    "In local mode, set brokerIP1 in broker.conf to an address that clients can reach, and restart."
+    "Set brokerIP1 in broker.conf (local mode) to an address that clients can reach, and restart."
     " Publish grpcServerPort (default 8081) there under the same number. In cluster mode, a route"
     " names the hosts that clients ask for: check their endpoints."
 )

@@ -89,7 +89,7 @@ RULE = DiagnosisRule(
     ),
     advice=(
         "Give each program its own producer group, and find out how long the transaction took if"
-        " the half message is gone: transactionTimeOut is 6 s (first check),"
+        " the half message is gone. transactionTimeOut is 6 s (first check),"
         " transactionCheckInterval 30 s (before 5.1.1: 60 s), transactionCheckMax 15."
         " CHECK_IMMUNITY_TIME_IN_SECONDS of a message must be longer than its local transaction."
     ),

@@ -37,8 +37,7 @@ _OLD_ADVICE: Final = (
     " delay. Or update the brokers to 5.0 or later."
 )
 _NEW_ADVICE: Final = (
-    "Do not send delayed messages in batches: brokers of 5.x ignore the delays of the messages in a"
-    " batch."
+    "Send delayed messages one by one: brokers of 5.x ignore the delays of messages in a batch."
 )
 
 
@@ -203,9 +202,8 @@ RULE = DiagnosisRule(
         " send.)"
     ),
     advice=(
-        "With a 4.x broker, use setDelayTimeLevel (18 levels by default, messageDelayLevel), or"
-        " update the broker to 5.0 or later. With a 5.x broker, do not send delayed messages in"
-        " batches."
+        "Use setDelayTimeLevel with a 4.x broker (18 levels by default, messageDelayLevel), or"
+        " update the broker to 5.0 or later. With a 5.x broker, send delayed messages one by one."
     ),
     grpc=COVERED,
     fold=_Fold,

@@ -34,6 +34,15 @@ def test_a_push_consumer_that_asks_for_nothing() -> None:
     assert same_in_any_order(RULE, [settings()], open_for(20_000))
 
 
+def test_settings_without_a_response() -> None:
+    row = settings()
+    row.status, row.response_code, row.response_name = "unanswered", None, None
+    row.response_packet = row.response_time = row.latency_us = None
+    (one,) = problems(RULE, [row], open_for(3000))
+    assert one.title.endswith(" UTC and got no settings from the proxy (2.99 s): it cannot start")
+    assert same_in_any_order(RULE, [row], open_for(3000))
+
+
 def test_one_that_asks_leaves_or_was_not_seen_for_long() -> None:
     for name in ("Heartbeat", "QueryAssignment", "ReceiveMessage", "NotifyClientTermination"):
         assert problems(RULE, [settings(), call(500, name)], open_for(60_000)) == []

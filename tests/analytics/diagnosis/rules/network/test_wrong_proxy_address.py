@@ -41,7 +41,7 @@ def test_a_mapped_port_that_the_route_does_not_name() -> None:
     (one,) = problems(
         RULE, [route("10.9.9.9:8081")], [refused_connect(2, server_address="10.9.9.9:8081")]
     )
-    assert one.advice.startswith("Set localServeAddr")
+    assert one.advice.startswith("Set brokerIP1")
 
 
 def test_an_address_that_works_or_that_nobody_tried() -> None:

@@ -52,7 +52,7 @@ CASES = (
         broker_rejects_request.RULE,
         ResponseCode.SYSTEM_BUSY,
         "[REJECTREQUEST]system busy, start flow control for a while",
-        " immediately: it was overloaded",
+        " immediately: it was overloaded, or it is a slave",
         "[OVERLOAD]system busy",
         "CacheTopic",
         {"busy-page-cache-4x.pcap": 2, "busy-page-cache-5x.pcap": 6},

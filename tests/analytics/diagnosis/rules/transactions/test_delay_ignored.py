@@ -76,7 +76,7 @@ def test_the_release_of_the_broker_chooses_the_advice() -> None:
     assert old.advice.startswith("Use setDelayTimeLevel")
     row.facts = [*row.facts[:-1], "server_version=5.3.3"]
     (new,) = problems(RULE, [row])
-    assert new.advice.startswith("Do not send delayed messages in batches")
+    assert new.advice.startswith("Send delayed messages one by one")
 
 
 def receive(at_ms: float, key: str, timer: str) -> ExchangeRecord:
