@@ -295,7 +295,8 @@ class CallReader:
         if from_client and not message.command.is_response:
             stream.waiting += 1
         elif not from_client and message.command.is_response:
-            stream.waiting -= 1
+            # A proxy also sends settings on its own.
+            stream.waiting = max(0, stream.waiting - 1)
         out.append(message)
 
     def _emit_rest(self, number: int, stream: CallStream, out: list[CallMessage]) -> None:

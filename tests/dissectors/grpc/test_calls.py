@@ -77,6 +77,27 @@ def test_the_status_of_a_telemetry_stream_answers_settings_that_wait(served: boo
     assert response.command.remark == expected
 
 
+def test_settings_that_a_proxy_sends_on_its_own_answer_nothing_later() -> None:
+    reader, out = CallReader(Budget()), list[CallMessage]()
+    client, server = Writer(), Writer(is_client=False)
+    path = "/apache.rocketmq.v2.MessagingService/Telemetry"
+    client.headers(1, [(":method", "POST"), (":path", path)])
+    server.headers(1, [(":status", "200")])
+    for _ in range(3):
+        server.message(1, SETTINGS, ends=False)
+    first, own = events_of(bytes(client.data)), events_of(bytes(server.data))
+    later, end = Writer(), Writer(is_client=False)
+    later.message(1, SETTINGS, ends=False)
+    end.headers(1, [("grpc-status", "3")], ends=True)
+    for from_client, events in (
+        *((True, first), (False, own)),
+        *((True, events_of(bytes(later.data))), (False, events_of(bytes(end.data)))),
+    ):
+        for event in events:
+            reader.receive(event, from_client, out)
+    assert [message.command.code for message in out][-1] == 3
+
+
 def test_signatures_are_masked() -> None:
     client = Writer()
     signed = "MQv2-HMAC-SHA1 Credential=accountname, SignedHeaders=x-mq-date-time, Signature=C0FFEE"
