@@ -11,6 +11,7 @@ import struct
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
@@ -264,14 +265,16 @@ def _parts_of(request: HexRequest) -> tuple[str, Iterable[SideBytes]]:
         if sys.stdin.isatty():
             raise CommandError("no input given", _why(0, b""), ExitStatus.USAGE)
         if request.input is BytesForm.raw:
-            return "-", _raw_stdin()
+            return "-", _raw_of(sys.stdin.buffer)
         data = sys.stdin.buffer.read(MOST + 1)
         _refuse_large("standard input", len(data))
         return "-", _decoded("standard input", data, request.input)
     if len(texts) == 1 and _is_file(texts[0]):
         path = Path(texts[0])
-        if request.input is BytesForm.raw:
+        if request.input is BytesForm.raw and path.is_file():
             return texts[0], _decoded(texts[0], path.read_bytes(), request.input)
+        if request.input is BytesForm.raw:  # a pipe or a device, which may have no end
+            return texts[0], _raw_file(path)
         with path.open("rb") as file:
             data = file.read(MOST + 1)  # a pipe does not tell its size
         _refuse_large(texts[0], len(data))
@@ -309,11 +312,15 @@ def _is_file(text: str) -> bool:
         return False
 
 
-def _raw_stdin() -> Iterator[SideBytes]:
-    stream = sys.stdin.buffer
+def _raw_of(stream: BinaryIO) -> Iterator[SideBytes]:
     read = stream.read1 if isinstance(stream, io.BufferedReader) else stream.read
     while data := read(CHUNK):
         yield SideBytes(0, data)
+
+
+def _raw_file(path: Path) -> Iterator[SideBytes]:
+    with path.open("rb") as stream:
+        yield from _raw_of(stream)
 
 
 def _decoded(name: str, data: bytes, form: BytesForm) -> list[SideBytes]:

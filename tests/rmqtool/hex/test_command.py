@@ -288,12 +288,14 @@ def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
     assert (result.status, result.err) == (1, f"rmqtool: {tmp_path}: not a file\n")
 
 
-def test_a_pipe_with_a_name_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["hex", "raw"])
+def test_a_pipe_with_a_name_is_read(tmp_path: Path, form: str) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_text, args=(BYTES.hex(),), daemon=True)
+    data = BYTES if form == "raw" else BYTES.hex().encode()
+    writer = threading.Thread(target=pipe.write_bytes, args=(data,), daemon=True)
     writer.start()
-    result = rmqtool("decode", "stream", pipe)
+    result = rmqtool("decode", "stream", "--input", form, pipe)
     writer.join(60)
     assert (result.status, len(result.out.splitlines())) == (0, 2)
 
