@@ -39,7 +39,7 @@ def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) 
     to = f" to {topic}" if topic else ""
     case = tally.case(
         f"{named_halves(halves)}{of}{to} {was(len(halves))} both committed and rolled back; a"
-        " commit delivers, even after a rollback",
+        " commit delivers the message even after a rollback",
         subject_of(halves, context),
     )
     for message in halves[:MOST_NAMED]:

@@ -13,7 +13,7 @@ def test_a_rollback_and_a_commit() -> None:
     (one,) = problems(RULE, ROWS)
     assert one.title == (
         "half message K1 of shop to orders was both committed and rolled back; a commit"
-        " delivers, even after a rollback"
+        " delivers the message even after a rollback"
     )
     assert one.details == ["K1: rollback by 10.0.0.9, then commit by 10.0.0.10"]
     assert same_in_any_order(RULE, ROWS)
