@@ -337,18 +337,18 @@ def send_header_of(seen: Seen) -> CapturedHeader | Refusal:
     topic = get(names.topic)
     if not topic:
         return Refusal(SkipReason.DAMAGED, "the header names no topic")
-    defaults = ((names.queue_id, -1), (names.sys_flag, 0), (names.flag, 0))
-    numbers = [_int(get(name), default) for name, default in defaults]
-    if None in numbers:
+    queue_id = _int(get(names.queue_id), -1)
+    sys_flag, flag = _int(get(names.sys_flag), 0), _int(get(names.flag), 0)
+    if queue_id is None or sys_flag is None or flag is None:
         return Refusal(SkipReason.DAMAGED, "queue, sysFlag or flag of the header is not a number")
     properties = get(names.properties) or ""
     return CapturedHeader(
         topic,
         get(names.producer_group) or "",
-        numbers[0] or 0,
+        queue_id,
         get(names.broker_name) or first_of(seen.ext_fields, BROKERS) or "",
-        numbers[1] or 0,
-        numbers[2] or 0,
+        sys_flag,
+        flag,
         _int(get(names.born_timestamp), 0) or 0,
         properties,
         seen.code == BATCH or get(names.batch) == "true",

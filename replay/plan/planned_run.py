@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from dissectors.budget import Budget
@@ -67,10 +68,16 @@ class PlannedRun:
         """when the last step so far is due, ns since the run began"""
         self.planner: Planner | None = None
         """the plan; None before the first command"""
-        self._make = (sources, decode_as, raw_codes)
-        self._own = own
-        self._max_ratio = max_ratio
-        self.source = self._opened(relays)
+        self._open = partial(
+            CapturedSource,
+            sources,
+            decode_as,
+            raw_codes,
+            budget=self.budget,
+            own=own,
+            max_ratio=max_ratio,
+        )
+        self.source = self._open(relays)
         """the source of the current loop"""
         self.loop = 0
         """number of the current loop, 0 first"""
@@ -104,13 +111,10 @@ class PlannedRun:
             if self.loop >= self._loops or planner is None or planner.ended or not self.sends:
                 return
             planner.again()
-            self.source = self._opened(self.source.relays)
+            self.source = self._open(self.source.relays)
             # `stop` may have reached the source of the last loop only
             if self._stopped:
                 return
-
-    def _opened(self, relays: Iterable[Relay]) -> CapturedSource:
-        return CapturedSource(*self._make, relays, self.budget, self._own, self._max_ratio)
 
     def _loop_once(self) -> Iterator[list[PlannedSend | Skipped]]:
         for batch in self.source.batches():

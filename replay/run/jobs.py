@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import fields
 from typing import IO, Final, NoReturn
@@ -71,7 +71,8 @@ class LaneShares:
             if steps:
                 counts[self._root(bucket)] += steps
         job_of = array("i", bytes(4 * BUCKETS))
-        for root in sorted(self._used(counts), key=counts.__getitem__, reverse=True):
+        used = (bucket for bucket, count in enumerate(counts) if count)
+        for root in sorted(used, key=counts.__getitem__, reverse=True):
             job = min(range(self._jobs), key=self.sends.__getitem__)
             self.sends[job] += counts[root]
             job_of[root] = job
@@ -88,10 +89,6 @@ class LaneShares:
         """Share of the steps that the busiest process sends, 0 to 1."""
         steps = sum(self.sends) + self.free
         return (max(self.sends) + self.free / self._jobs) / steps if steps else 0.0
-
-    @staticmethod
-    def _used(counts: array[int]) -> Iterable[int]:
-        return (bucket for bucket, count in enumerate(counts) if count)
 
     def _root(self, bucket: int) -> int:
         parents = self._parents

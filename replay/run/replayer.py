@@ -13,7 +13,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from time import time_ns
 from typing import Final
 
@@ -129,20 +129,17 @@ def _differences(row: OutcomeEntry, captured_queue: int) -> list[str]:
     return differences
 
 
+@dataclass(slots=True, eq=False)
 class Place:
     """A step and its position in its lanes."""
 
-    __slots__ = ("ended", "followers", "step", "waited", "waits_for")
-
-    def __init__(self, step: PlannedSend) -> None:
-        self.step = step
-        self.waits_for = 0
-        """steps before it that have not ended"""
-        self.waited = False
-        """whether there was one when it was due"""
-        self.followers: list[Place] = []
-        """steps that wait for it"""
-        self.ended = False
+    step: PlannedSend
+    waits_for: int = 0
+    """steps before it that have not ended"""
+    waited: bool = False
+    """whether there was one when it was due"""
+    followers: list[Place] = field(default_factory=list)
+    """steps that wait for it"""
 
 
 class OrderedLanes:
@@ -176,7 +173,6 @@ class OrderedLanes:
 
     def end(self, place: Place) -> list[Place]:
         """End a step; return the places that became ready, in plan order."""
-        place.ended = True
         self.bytes -= place.step.size
         for lane in place.step.lanes:
             # an idle lane has no entry, so that memory depends on the steps in flight alone

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..async_producer import AsyncProducer
 from ..errors import (
@@ -42,20 +42,15 @@ _MAYBE_STORED: Final = (
 """outcomes after which the broker may have stored the message anyway"""
 
 
-class Sent:
+class Sent(NamedTuple):
     """Result of sending a step."""
 
-    __slots__ = ("attempts", "error", "result")
-
-    def __init__(
-        self, result: SendResult | None, error: ClientError | None, attempts: tuple[Attempt, ...]
-    ) -> None:
-        self.result = result
-        """None: it failed"""
-        self.error = error
-        """why it failed"""
-        self.attempts = attempts
-        """all tries, whatever queue they were for"""
+    result: SendResult | None
+    """None: it failed"""
+    error: ClientError | None
+    """why it failed"""
+    attempts: tuple[Attempt, ...]
+    """all tries, whatever queue they were for"""
 
     @property
     def maybe_stored_before(self) -> bool:

@@ -7,6 +7,7 @@ RocketMQ: DefaultMQProducerImpl.request, RequestFutureHolder, ClientRemotingProc
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 from typing import Final
 
 from dissectors.foreign import integer_of
@@ -36,14 +37,12 @@ _SUCCESS: Final = int(ResponseCode.SUCCESS)
 _ERROR: Final = int(ResponseCode.SYSTEM_ERROR)
 
 
+@dataclass(slots=True, eq=False)
 class _Waiting:
     """A pending request."""
 
-    __slots__ = ("reply", "waiter")
-
-    def __init__(self) -> None:
-        self.reply: Message | None = None
-        self.waiter: Resumable | None = None
+    reply: Message | None = None
+    waiter: Resumable | None = None
 
 
 class PendingRequests:

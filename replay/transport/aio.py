@@ -318,10 +318,6 @@ class AioNetwork:
         # half a millisecond more, because the loop may fire a timer a little early
         return self.loop.call_later(max((when - self.now()) / 1e9, 0) + 0.0005, callback)
 
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        """Call after the current event is handled."""
-        self.loop.call_soon(callback)
-
     def local_address(self, address: str) -> str:
         """Return the local IP address of the route to an address, without sending anything."""
         return local_ip(address)

@@ -74,8 +74,5 @@ class Network(Protocol):
     def call_at(self, when: int, callback: Callable[[], None]) -> Timer:
         """Call at a time of `now`."""
 
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        """Call after the current event is handled."""
-
     def local_address(self, address: str) -> str:
         """Return the local IP address of the route to an address, without sending anything."""

@@ -6,7 +6,6 @@ RocketMQ: RemotingCommand.createRequestCommand, RPCHook, NamespaceRpcHook, AclCl
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 from dissectors.remoting.command import ONEWAY_FLAG, ROCKETMQ, RemotingCommand
 from dissectors.remoting.framing.layout import encode_frame
@@ -70,13 +69,9 @@ def encode_command(command: RemotingCommand, body: bytes = b"") -> bytes:
     return encode_frame(kind, encode_header(command), body)
 
 
-class _FieldHook(Protocol):
-    def before_request(self, address: str, code: int, fields: dict[str, str]) -> None: ...
-
-
 def decoration_of(config: ProducerConfig) -> Callable[[str, Request], None] | None:
     """Return a function that adds this producer's fields to a request, or None."""
-    hooks: tuple[_FieldHook, ...] = config.rpc_hooks
+    hooks = config.rpc_hooks
     credentials = config.credentials
     added = namespace_fields(config.namespace_v2)
     if not hooks and not added and credentials is None:

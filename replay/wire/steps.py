@@ -42,6 +42,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -166,61 +167,43 @@ class Invoke(msgspec.Struct, eq=False):
             waiter.fail(error)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Acquire:
     """Wait for permits."""
 
-    __slots__ = ("count", "deadline", "permits")
-
-    def __init__(self, permits: Permits, count: int, deadline: int) -> None:
-        self.permits = permits
-        self.count = count
-        self.deadline = deadline
-        """ns of the steady clock; then TooManyRequestsError is thrown"""
+    permits: Permits
+    count: int
+    deadline: int
+    """ns of the steady clock; then TooManyRequestsError is thrown"""
 
     def __repr__(self) -> str:
         return f"Acquire({self.count} of {self.permits!r}, {_deadline(self.deadline)})"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Join:
     """Wait for a shared operation, such as a route query, that runs once for all waiters."""
 
-    __slots__ = ("deadline", "error", "key", "make")
-
-    def __init__(
-        self,
-        key: object,
-        make: Callable[[], Steps[object]],
-        deadline: int,
-        error: Callable[[], ClientError],
-    ) -> None:
-        self.key = key
-        """waiters with the same key share one operation"""
-        self.make = make
-        self.deadline = deadline
-        """ns of the steady clock; then what `error` gives is thrown"""
-        self.error = error
+    key: object
+    """waiters with the same key share one operation"""
+    make: Callable[[], Steps[object]]
+    deadline: int
+    """ns of the steady clock; then what `error` gives is thrown"""
+    error: Callable[[], ClientError]
 
     def __repr__(self) -> str:
         return f"Join({self.key!r}, {_deadline(self.deadline)})"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Await:
     """Wait for an external event: `begin` gets the waiter, `forget` is called on a timeout."""
 
-    __slots__ = ("begin", "deadline", "error", "forget")
-
-    def __init__(
-        self,
-        begin: Callable[[Resumable], None],
-        forget: Callable[[], None],
-        deadline: int,
-        error: Callable[[], ClientError],
-    ) -> None:
-        self.begin = begin
-        self.forget = forget
-        self.deadline = deadline
-        """ns of the steady clock; then what `error` gives is thrown"""
-        self.error = error
+    begin: Callable[[Resumable], None]
+    forget: Callable[[], None]
+    deadline: int
+    """ns of the steady clock; then what `error` gives is thrown"""
+    error: Callable[[], ClientError]
 
     def __repr__(self) -> str:
         begin = getattr(self.begin, "__qualname__", type(self.begin).__name__)

@@ -152,9 +152,6 @@ class ScriptNetwork:
     def later(self, delay_ms: int, callback: Callable[[], object]) -> ScriptTimer:
         return self.call_at(self.time + delay_ms * MS, lambda: (callback(), None)[1])
 
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        self.later(0, callback)
-
     def local_address(self, address: str) -> str:
         return "10.9.9.9"
 
