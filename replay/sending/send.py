@@ -42,7 +42,7 @@ from ..wire.steps import Acquire, Permits, Steps
 from .attempt import AttemptSender, Sending, with_attempts
 from .order_key import KeySelector as KeySelector
 from .order_key import Selector
-from .send_request import SendEncoder, SendForm
+from .send_request import SendEncoder
 
 _NOT_THE_BROKERS = (HookError, InvalidMessageError)
 """errors in the application's own code or message, which say nothing of a broker"""
@@ -144,7 +144,7 @@ class Sender:
         self.strategy = FaultStrategy(fault, random)
         """state of the latency fault strategy"""
         instance = (random or client.random).getrandbits(32)
-        self.encoder = SendEncoder(_form_of(config), UniqueIds(client.ip, os.getpid(), instance))
+        self.encoder = SendEncoder(config, UniqueIds(client.ip, os.getpid(), instance))
         self.attempts = AttemptSender(client, config, self.encoder)
         self._reports = FaultReports(self.strategy, client.network)
         self._detector = Detector(client, self.strategy)
@@ -443,23 +443,6 @@ class Sender:
 
     def _wrapped(self, topic: str) -> str:
         return wrap_namespace(self.config.namespace, topic)
-
-
-def _form_of(config: ProducerConfig) -> SendForm:
-    return SendForm(
-        wrap_namespace(config.namespace, config.group),
-        config.client_version,
-        config.language,
-        config.serialize_type,
-        config.smart_msg,
-        config.create_topic_key,
-        config.default_topic_queue_nums,
-        config.unit_mode,
-        config.namespace,
-        config.compress_over,
-        config.compress_type,
-        config.compress_level,
-    )
 
 
 def _refuse(problem: Invalid | None) -> None:

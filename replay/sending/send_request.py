@@ -10,7 +10,6 @@ RocketMQSerializable, MessageDecoder.messageProperties2String.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -21,14 +20,14 @@ from dissectors.remoting.command import ONEWAY_FLAG, ROCKETMQ, RemotingCommand
 from dissectors.remoting.framing.layout import encode_frame
 from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, encode_header
 from dissectors.remoting.messages.batch import BatchItem, encode_batch
-from dissectors.remoting.messages.compression import DEFAULT_LEVEL, compress
+from dissectors.remoting.messages.compression import compress
 from dissectors.remoting.messages.properties import encode_properties
 from dissectors.remoting.send_fields import send_fields_of
 from dissectors.remoting.sysflag import COMPRESSION_TYPES, PREPARED, SysFlag
-from dissectors.remoting.topic_names import DEFAULT_TOPIC, RETRY_PREFIX
+from dissectors.remoting.topic_names import RETRY_PREFIX
 from dissectors.remoting.versions import V4_9_0, V4_9_4, V4_9_5, V5_0_0, V5_2_0
 
-from ..config import NEWEST
+from ..config import ProducerConfig
 from ..message import UNIQ_KEY, Message, MessageQueue
 from ..namespace import wrap_namespace
 from ..unique_id import UniqueIds
@@ -141,41 +140,6 @@ _MOST_TEMPLATES: Final = 4096
 _TEXTS: Final = ("false", "true")
 
 
-@dataclass(frozen=True, slots=True)
-class SendForm:
-    """The request format of a producer."""
-
-    group: str
-    """producer group, without namespace"""
-    version: int = NEWEST
-    """MQVersion ordinal of the client release that is followed, which it also says"""
-    language: str = "PYTHON"
-    """language in the header"""
-    serialize_type: str = "JSON"
-    """JSON or ROCKETMQ"""
-    smart_message: bool = True
-    """short field names: 310 and 325 instead of 10 and 324"""
-    default_topic: str = DEFAULT_TOPIC
-    """topic whose queues an unknown one is made from (createTopicKey)"""
-    default_queues: int = 4
-    """queues of a topic that is made by a send"""
-    unit_mode: bool = False
-    """the client belongs to a unit"""
-    namespace: str = ""
-    """namespace of version 1, which wraps topic and group"""
-    compress_over: int = 4096
-    """bodies of this many bytes and more are compressed"""
-    compress_type: str = "zlib"
-    """zlib, lz4 or zstd"""
-    compress_level: int = DEFAULT_LEVEL
-    """level of zlib and zstd"""
-
-    @property
-    def final_separator(self) -> bool:
-        """Whether properties end with a separator."""
-        return self.version <= V4_9_0 or self.version >= V5_2_0
-
-
 class Prepared(msgspec.Struct, frozen=True, gc=False):
     """A prepared message, shared by all attempts."""
 
@@ -256,17 +220,17 @@ class SendRequest:
 
     def command(self, opaque: int) -> RemotingCommand:
         """Return the request as a command without its body, which is `body`."""
-        form = self._encoder.form
+        config = self._encoder.config
         flag = ONEWAY_FLAG if self.oneway else 0
         return RemotingCommand(
             self.prepared.code,
             opaque,
             flag,
-            form.language,
-            form.version,
+            config.language,
+            config.client_version,
             None,
             self.fields(),
-            form.serialize_type,
+            config.serialize_type,
         )
 
     def encode(self, opaque: int) -> bytes:
@@ -282,11 +246,14 @@ _Key = tuple[MessageQueue, str, str, int, bool]
 class SendEncoder:
     """Encodes the requests of one producer."""
 
-    def __init__(self, form: SendForm, ids: UniqueIds) -> None:
-        self.form = form
-        """how requests are written"""
-        self.type = BINARY_TYPE if form.serialize_type == ROCKETMQ else JSON_TYPE
+    def __init__(self, config: ProducerConfig, ids: UniqueIds) -> None:
+        self.config = config
+        """says how requests are written"""
+        self.type = BINARY_TYPE if config.serialize_type == ROCKETMQ else JSON_TYPE
         """serialization type of the headers"""
+        self._group = wrap_namespace(config.namespace, config.group)
+        # whether properties end with a separator, too
+        self._final_separator = not V4_9_0 < config.client_version < V5_2_0
         self._ids = ids
         self._templates: dict[_Key, JsonTemplate | BinaryTemplate] = {}
 
@@ -295,7 +262,7 @@ class SendEncoder:
 
         `half`: the message opens a transaction. Raises ValueError if a property has a separator.
         """
-        form = self.form
+        config = self.config
         unique_key = message.properties.get(UNIQ_KEY)
         if unique_key is None:
             unique_key = message.properties[UNIQ_KEY] = self._ids.next(now_ms)
@@ -304,18 +271,18 @@ class SendEncoder:
             # as Java: a half message is not delayed
             properties.pop("DELAY", None)
             properties["TRAN_MSG"] = "true"
-            properties["PGROUP"] = form.group
+            properties["PGROUP"] = self._group
         body = message.body
         sys_flag = PREPARED if half or properties.get("TRAN_MSG") == "true" else 0
-        if len(body) >= form.compress_over:
+        if len(body) >= config.compress_over:
             # as Java: also if that makes it larger
-            body = compress(body, form.compress_type, form.compress_level)
+            body = compress(body, config.compress_type, config.compress_level)
             sys_flag |= SysFlag.COMPRESSED.value
-            if form.version >= V4_9_4:  # older clients do not name the type
-                sys_flag |= COMPRESSION_TYPES[form.compress_type]
-        code = SEND_MESSAGE_V2 if form.smart_message else SEND_MESSAGE
+            if config.client_version >= V4_9_4:  # older clients do not name the type
+                sys_flag |= COMPRESSION_TYPES[config.compress_type]
+        code = SEND_MESSAGE_V2 if config.smart_msg else SEND_MESSAGE
         if properties.get("MSG_TYPE") == "reply":
-            code = SEND_REPLY_MESSAGE_V2 if form.smart_message else SEND_REPLY_MESSAGE
+            code = SEND_REPLY_MESSAGE_V2 if config.smart_msg else SEND_REPLY_MESSAGE
         return self._prepared(message, properties, unique_key, code, sys_flag, body)
 
     def prepare_batch(self, messages: Sequence[Message], now_ms: int) -> Prepared:
@@ -325,13 +292,13 @@ class SendEncoder:
             if UNIQ_KEY not in message.properties:
                 message.properties[UNIQ_KEY] = self._ids.next(now_ms)
             properties = _properties_of(message)
-            text = encode_properties(properties, final_separator=self.form.final_separator)
+            text = encode_properties(properties, final_separator=self._final_separator)
             raw = text.encode("utf-8", "surrogatepass")
             item = BatchItem(message.body, properties, message.flag, raw_properties=raw)
             items.append(item)
         # as Java's MessageBatch: topic and WAIT are of the batch, the rest is in its items
         outer = Message(messages[0].topic, b"", wait_store_ok=messages[0].wait_store_ok)
-        if self.form.version >= V5_0_0:  # the batch has an id of its own
+        if self.config.client_version >= V5_0_0:  # the batch has an id of its own
             outer.properties[UNIQ_KEY] = self._ids.next(now_ms)
         keys = ",".join([message.properties[UNIQ_KEY] for message in messages])
         properties = _properties_of(outer)
@@ -348,17 +315,16 @@ class SendEncoder:
         sys_flag: int,
         body: bytes,
     ) -> Prepared:
-        form = self.form
-        topic = message.topic
-        if form.namespace:
-            topic = wrap_namespace(form.namespace, topic)
-            properties["INSTANCE_ID"] = form.namespace
+        topic, namespace = message.topic, self.config.namespace
+        if namespace:
+            topic = wrap_namespace(namespace, topic)
+            properties["INSTANCE_ID"] = namespace
         # Java moves these two from properties to header fields, for retry topics only
         times, most = 0, None
         if topic.startswith(RETRY_PREFIX):
             times = integer_of(properties.pop("RECONSUME_TIME", "0")) or 0
             most = integer_of(properties.pop("MAX_RECONSUME_TIMES", ""))
-        text = encode_properties(properties, final_separator=form.final_separator)
+        text = encode_properties(properties, final_separator=self._final_separator)
         json = "" if self.type == BINARY_TYPE else quoted(text)
         flag = message.flag
         return Prepared(topic, unique_key, code, sys_flag, flag, text, json, body, 1, times, most)
@@ -398,23 +364,23 @@ class SendEncoder:
 
     def fields_of(self, request: SendRequest) -> dict[str, str]:
         """Return the ext fields of a request, as Java's header class writes them."""
-        form, prepared = self.form, request.prepared
+        config, prepared = self.config, request.prepared
         most = prepared.max_reconsume_times
         values = (  # in the order of SendFields, on which the templates also rely
-            wrap_namespace(form.namespace, form.group),
+            self._group,
             prepared.topic,
-            form.default_topic,
-            str(form.default_queues),
+            config.create_topic_key,
+            str(config.default_topic_queue_nums),
             str(request.queue.queue_id),
             str(prepared.sys_flag),
             str(request.born_ms),
             str(prepared.flag),
             prepared.properties,
             str(prepared.reconsume_times),
-            _TEXTS[form.unit_mode],
+            _TEXTS[config.unit_mode],
             None if most is None else str(most),
             _TEXTS[prepared.code == SEND_BATCH_MESSAGE],
-            request.broker_name if form.version >= V4_9_5 else None,
+            request.broker_name if config.client_version >= V4_9_5 else None,
         )
         pairs = zip(send_fields_of(prepared.code), values, strict=True)
         return {name: value for name, value in pairs if value is not None}
@@ -426,7 +392,7 @@ class SendEncoder:
         fields = self.fields_of(request)
         flag = ONEWAY_FLAG if request.oneway else 0
         command = RemotingCommand(
-            request.code, 0, flag, self.form.language, self.form.version, None, fields
+            request.code, 0, flag, self.config.language, self.config.client_version, None, fields
         )
         binary = self.type == BINARY_TYPE
         template = BinaryTemplate(command) if binary else JsonTemplate(command)

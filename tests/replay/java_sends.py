@@ -14,8 +14,9 @@ from dissectors.remoting.messages.batch import decode_batch
 from dissectors.remoting.messages.compression import decompress
 from dissectors.remoting.messages.properties import decode_properties
 from dissectors.remoting.sysflag import compression_of
+from replay.config import ProducerConfig
 from replay.message import MessageQueue, message_of_properties
-from replay.sending.send_request import SendEncoder, SendForm, SendRequest
+from replay.sending.send_request import SendEncoder, SendRequest
 from replay.unique_id import UniqueIds
 from tests.streams import frames_of, streams_of
 
@@ -53,18 +54,18 @@ def java_sends() -> list[Sent]:
 
 def _encoder_like(command: RemotingCommand, namespace: str = "") -> SendEncoder:
     fields = command.ext_fields
-    form = SendForm(
+    config = ProducerConfig(
         fields["a"].removeprefix(f"{namespace}%"),
-        command.version,
-        command.language,
-        command.serialize_type,
-        default_topic=fields["c"],
-        default_queues=int(fields["d"]),
+        client_version=command.version,
+        language=command.language,
+        serialize_type=command.serialize_type,
+        create_topic_key=fields["c"],
+        default_topic_queue_nums=int(fields["d"]),
         namespace=namespace,
         compress_over=4096 if int(fields["f"]) & 1 else 1 << 30,
         compress_type=compression_of(int(fields["f"])) or "zlib",
     )
-    return SendEncoder(form, UniqueIds("192.0.2.10", 1, 1))
+    return SendEncoder(config, UniqueIds("192.0.2.10", 1, 1))
 
 
 def request_again(sent: Sent) -> SendRequest:
@@ -85,7 +86,7 @@ def request_again(sent: Sent) -> SendRequest:
     else:
         half = properties.pop("TRAN_MSG", None) is not None
         if half:
-            assert properties.pop("PGROUP") == encoder.form.group
+            assert properties.pop("PGROUP") == encoder.config.group
         kind = compression_of(flags)
         body = decompress(sent.body, kind).data if kind else sent.body
         message = message_of_properties(topic, body, properties, int(fields["h"]))

@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.decode.pipeline import Decode
+from replay.config import ProducerConfig
 from replay.message import Message, MessageQueue
-from replay.sending.send_request import SendEncoder, SendForm
+from replay.sending.send_request import SendEncoder
 from replay.unique_id import UniqueIds
 from replay.wire_capture import WireCapture
 from tests.replay.java_sends import SAMPLES
@@ -58,7 +59,7 @@ def test_bytes_are_read_back_as_they_were_written(
 
 
 def _two_connections(path: Path) -> int:
-    encoder = SendEncoder(SendForm("g"), UniqueIds("192.0.2.10", 1, 1))
+    encoder = SendEncoder(ProducerConfig("g"), UniqueIds("192.0.2.10", 1, 1))
     sent = 0
     with WireCapture(str(path)) as capture:
         for ends in (V4, V6):

@@ -13,8 +13,9 @@ from dissectors.remoting.messages.batch import decode_batch
 from dissectors.remoting.messages.compression import decompress
 from dissectors.remoting.messages.properties import decode_properties
 from dissectors.remoting.sysflag import compression_of
+from replay.config import ProducerConfig
 from replay.message import Message, MessageQueue
-from replay.sending.send_request import SendEncoder, SendForm
+from replay.sending.send_request import SendEncoder
 from replay.unique_id import UniqueIds
 from tests.cases import in_one
 from tests.replay.java_sends import VECTORS, Sent, java_sends, request_again
@@ -81,8 +82,8 @@ def test_the_samples_have_every_kind_of_send() -> None:
 def test_a_frame_is_the_bytes_of_the_java_classes(kind: str) -> None:
     vectors = json.loads(VECTORS.read_text())["frames"]
     expected = next(v["hex"] for v in vectors if v["name"] == f"send_v2_request_{kind}")
-    form = SendForm("PG", 479, "JAVA", kind)
-    encoder = SendEncoder(form, UniqueIds("192.0.2.10", 1, 1))
+    config = ProducerConfig("PG", client_version=479, language="JAVA", serialize_type=kind)
+    encoder = SendEncoder(config, UniqueIds("192.0.2.10", 1, 1))
     properties = {"UNIQ_KEY": "7F000001" + "0D9C18B4AAC27B1C3D5C0000"}
     text = bytes.fromhex(expected)
     unique = text[text.index(b"UNIQ_KEY") :]
@@ -103,8 +104,17 @@ BODIES = [b"x", b"y" * 5000]
 def test_the_fast_way_and_the_command_give_the_same_bytes(
     kind: str, smart: bool, version: int, oneway: bool
 ) -> None:
-    form = SendForm('group"Ω', version, "JAVA", kind, smart, namespace="ns", unit_mode=True)
-    encoder = SendEncoder(form, UniqueIds("fd00::1", 77, 5))
+    config = ProducerConfig(
+        "group",
+        client_version=version,
+        language="JAVA",
+        serialize_type=kind,
+        smart_msg=smart,
+        create_topic_key='topic"Ω',
+        namespace="ns",
+        unit_mode=True,
+    )
+    encoder = SendEncoder(config, UniqueIds("fd00::1", 77, 5))
     queue = MessageQueue("ns%Topic", 'broker\\"\x01ü', 7)
     for body in BODIES:
         for extra in ({}, {"MSG_TYPE": "reply"}, {"quote": '"\\/消息\x7f\u2028'}):
@@ -122,7 +132,9 @@ def test_the_fast_way_and_the_command_give_the_same_bytes(
 
 def test_the_form_follows_the_release() -> None:
     def fields(version: int) -> dict[str, str]:
-        encoder = SendEncoder(SendForm("g", version), UniqueIds("192.0.2.10", 1, 1))
+        encoder = SendEncoder(
+            ProducerConfig("g", client_version=version), UniqueIds("192.0.2.10", 1, 1)
+        )
         prepared = encoder.prepare(Message("T", b"z" * 4096), 0)
         return encoder.request(prepared, QUEUE, 0).fields()
 
@@ -136,7 +148,7 @@ def test_the_form_follows_the_release() -> None:
 
 
 def test_a_resend_keeps_its_id_and_no_two_messages_share_one() -> None:
-    encoder = SendEncoder(SendForm("g"), UniqueIds("192.0.2.10", 1, 1))
+    encoder = SendEncoder(ProducerConfig("g"), UniqueIds("192.0.2.10", 1, 1))
     message = Message("T", b"b")
     first = encoder.prepare(message, 1000)
     again = encoder.prepare(message, 9_000_000)
@@ -146,7 +158,7 @@ def test_a_resend_keeps_its_id_and_no_two_messages_share_one() -> None:
 
 
 def test_a_half_message_is_not_delayed_and_says_its_group() -> None:
-    encoder = SendEncoder(SendForm("g"), UniqueIds("192.0.2.10", 1, 1))
+    encoder = SendEncoder(ProducerConfig("g"), UniqueIds("192.0.2.10", 1, 1))
     message = Message("T", b"b").with_delay_level(3)
     half = encoder.prepare(message, 0, half=True)
     assert half.sys_flag == 4
@@ -158,7 +170,7 @@ def test_a_half_message_is_not_delayed_and_says_its_group() -> None:
 
 
 def test_a_retry_topic_says_its_deliveries_in_the_header() -> None:
-    encoder = SendEncoder(SendForm("g"), UniqueIds("192.0.2.10", 1, 1))
+    encoder = SendEncoder(ProducerConfig("g"), UniqueIds("192.0.2.10", 1, 1))
     properties = {"RECONSUME_TIME": "2", "MAX_RECONSUME_TIMES": "16"}
     message = Message("%RETRY%g", b"b", properties=dict(properties))
     prepared = encoder.prepare(message, 0)
@@ -172,7 +184,7 @@ def test_a_retry_topic_says_its_deliveries_in_the_header() -> None:
 
 
 def test_a_batch_counts_its_messages_and_joins_their_ids() -> None:
-    encoder = SendEncoder(SendForm("g", 409), UniqueIds("192.0.2.10", 1, 1))
+    encoder = SendEncoder(ProducerConfig("g", client_version=409), UniqueIds("192.0.2.10", 1, 1))
     messages = [Message("T", b"z" * 5000) for _ in range(3)]
     prepared = encoder.prepare_batch(messages, 0)
     assert prepared.message_count == 3
@@ -183,18 +195,18 @@ def test_a_batch_counts_its_messages_and_joins_their_ids() -> None:
 
 
 def test_what_cannot_be_encoded_raises_value_error() -> None:
-    encoder = SendEncoder(SendForm("g"), UniqueIds("192.0.2.10", 1, 1))
+    encoder = SendEncoder(ProducerConfig("g"), UniqueIds("192.0.2.10", 1, 1))
     with pytest.raises(ValueError, match="separator"):
         encoder.prepare(Message("T", b"b", tags="a\x02b"), 0)
-    form = replace(encoder.form, compress_over=1 << 30)
-    large = SendEncoder(form, UniqueIds("192.0.2.10", 1, 1))
+    config = replace(encoder.config, compress_over=1 << 30)
+    large = SendEncoder(config, UniqueIds("192.0.2.10", 1, 1))
     prepared = large.prepare(Message("T", bytes(MAX_FRAME)), 0)
     with pytest.raises(ValueError, match="at most"):
         large.request(prepared, QUEUE, 0).encode(1)
 
 
 def test_a_changed_field_changes_the_frame() -> None:
-    encoder = SendEncoder(SendForm("g"), UniqueIds("192.0.2.10", 1, 1))
+    encoder = SendEncoder(ProducerConfig("g"), UniqueIds("192.0.2.10", 1, 1))
     request = encoder.request(encoder.prepare(Message("T", b"b"), 0), QUEUE, 0)
     request.fields()["ns"] = "mine"
     assert b'"ns":"mine"' in request.encode(1)
