@@ -1,4 +1,4 @@
-"""What our servers share: bound sockets, accepted connections, and the wait for the end.
+"""What our servers share: bound sockets, accepted connections, and how they are run.
 
 Connections are accepted even when the process runs out of file descriptors. asyncio's own server
 retries 1,024 times per loop turn in that case, and logs each failure.
@@ -13,8 +13,10 @@ import resource
 import socket
 import ssl
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Final
+from contextlib import AbstractContextManager, suppress
+from typing import Final, Protocol, TypeVar
+
+from dissectors.open_files import require_files
 
 _BACKLOG: Final = 1024
 """backlog of connections that are not accepted yet"""
@@ -49,7 +51,65 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return bound
 
 
-async def wait_for_end(
+class _Startable(Protocol):
+    async def start(self) -> object: ...
+    async def close(self) -> None: ...
+
+
+_Server = TypeVar("_Server", bound=_Startable)
+
+
+def run_server(
+    server: _Server,
+    started: Callable[[_Server], None],
+    tick: Callable[[], None],
+    stoppable: Callable[[Callable[[], None]], AbstractContextManager[None]],
+    seconds: float | None,
+) -> bool:
+    """Run a server in this thread until `stoppable`'s argument is called or the time is up.
+
+    `started` is called once it listens, `tick` every second. Return False if it was stopped before.
+    """
+
+    async def run() -> bool:
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+
+        def stop() -> None:
+            loop.call_soon_threadsafe(ended.set)
+
+        with stoppable(stop):
+            if not await _listens(server, ended):
+                return False
+            try:
+                started(server)
+                await _wait_for_end(ended, tick, seconds)
+            finally:
+                await server.close()
+        return True
+
+    require_files()
+    return asyncio.run(run())
+
+
+async def _listens(server: _Startable, ended: asyncio.Event) -> bool:
+    """Start a server; return False if it was stopped before it listened."""
+    starting = asyncio.ensure_future(server.start())
+    ending = asyncio.ensure_future(ended.wait())
+    try:
+        await asyncio.wait((starting, ending), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        ending.cancel()
+        if not starting.done():
+            starting.cancel()
+    try:
+        await starting
+    except asyncio.CancelledError:
+        return False
+    return True
+
+
+async def _wait_for_end(
     ended: asyncio.Event, tick: Callable[[], None], seconds: float | None
 ) -> None:
     """Call `tick` every second until `ended` is set or the time is up; None: no limit."""

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from dissectors.budget import Budget
 from dissectors.foreign import natural_of
+from dissectors.remoting.command import ONEWAY_FLAG, RemotingCommand
 from dissectors.remoting.send_fields import send_fields_of
 from dissectors.rows.record import ONEWAY
 
@@ -120,24 +121,13 @@ class CapturedQueue(NamedTuple):
     """whether no other queue may be used: ordered messages"""
 
 
-@dataclass(slots=True, eq=False)
-class RawParts:
+class RawRequest(NamedTuple):
     """A complete request to resend, for the raw mode."""
 
-    code: int
-    """request code"""
-    ext_fields: dict[str, str]
-    """the header's fields as captured"""
+    command: RemotingCommand
+    """its header as captured, but for the opaque"""
     body: bytes
     """body as captured"""
-    oneway: bool
-    """whether the request is oneway"""
-    language: str
-    """language in the header"""
-    version: int
-    """MQVersion ordinal in the header"""
-    serialize_type: str
-    """JSON or ROCKETMQ"""
 
 
 @dataclass(slots=True, eq=False)
@@ -172,7 +162,7 @@ class PlannedSend:
     """UNIQ_KEY in the capture"""
     loop: int = 0
     """number of the loop over the sources, 0 first"""
-    raw: RawParts | None = None
+    raw: RawRequest | None = None
     """the request to send as it is; None: `messages` are sent"""
 
     @property
@@ -277,15 +267,17 @@ class Planner:
             )
             captured.release()
             return
-        raw = RawParts(
+        command = RemotingCommand(
             seen.code,
-            seen.ext_fields,
-            seen.body,
-            seen.is_oneway,
+            0,
+            ONEWAY_FLAG if seen.is_oneway else 0,
             seen.language,
             seen.version,
+            None,
+            seen.ext_fields,
             seen.serialize_type,
         )
+        raw = RawRequest(command, seen.body)
         message = Message(captured.header.topic, b"")
         key = captured.header.unique_key
         if key is not None:
@@ -293,7 +285,7 @@ class Planner:
         captured.release()
         for step in self._step(captured, (message,), captured.header.group, False):
             step.raw = raw
-            step.mode = SendMode.ONEWAY if raw.oneway else SendMode.SYNC
+            step.mode = SendMode.ONEWAY if command.is_oneway else SendMode.SYNC
             # not marked: the request is sent as it was captured
             step.messages = (message,)
             # an END_TRANSACTION is a request of its own here

@@ -19,7 +19,7 @@ from ..sandbox.injection.injection import Injection, InjectionKind
 from ..sandbox.injection.injector import Injector
 from ..sandbox.request import ReceivedRequest
 from ..sandbox.server import Connection, HandlerResponse
-from .relay import MOST_DUE
+from .options import MOST_DUE
 
 INJECTED: Final = "injected by rmqtool proxy"
 """remark of an error that has none of its own"""

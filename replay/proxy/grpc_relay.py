@@ -25,7 +25,8 @@ from dissectors.http2.frame import (
 )
 
 from ..sandbox.room import Room
-from .relay import MOST_DUE, Outlet
+from .options import MOST_DUE
+from .relay import Outlet
 
 Endpoint = tuple[str, int]
 _ASKING: Final = ("/QueryRoute", "/QueryAssignment")

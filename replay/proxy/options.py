@@ -13,6 +13,8 @@ from ..sandbox import Injection
 from ..sandbox.events import SandboxEvent
 
 MIB: Final = 1024 * 1024
+MOST_DUE: Final = 4096
+"""pending responses of one connection; the oldest is dropped"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,9 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from dissectors.endpoint import endpoint_text, host_of, split_endpoint
-from dissectors.open_files import require_files
 from dissectors.remoting.command import ONEWAY_FLAG, RemotingCommand
 
-from ..accepting import Acceptor, OpenFiles, allow_files, bound_socket, wait_for_end
+from ..accepting import Acceptor, OpenFiles, allow_files, bound_socket, run_server
 from ..errors import ConfigError
 from ..safety import TargetRefused
 from ..sandbox.events import EventKind, SandboxEvent
@@ -820,22 +819,5 @@ def run_proxy(
     """
     allow_files()
     proxy = Proxy(options)
-
-    async def run() -> None:
-        loop = asyncio.get_running_loop()
-        ended = asyncio.Event()
-
-        def stop() -> None:
-            loop.call_soon_threadsafe(ended.set)
-
-        with stoppable(stop):
-            await proxy.start()
-            try:
-                started(proxy)
-                await wait_for_end(ended, tick, seconds)
-            finally:
-                await proxy.close()
-
-    require_files()
-    asyncio.run(run())
+    run_server(proxy, started, tick, stoppable, seconds)
     return proxy

@@ -15,16 +15,16 @@ from typing import Final, Protocol
 from dissectors.findings import Finding
 from dissectors.remoting.broker_addresses import answered_with_addresses
 from dissectors.remoting.code_names import wide_request_code
-from dissectors.remoting.command import RESPONSE_FLAG, RemotingCommand
+from dissectors.remoting.command import RESPONSE_FLAG
 from dissectors.remoting.framing.frame import Frame
 from dissectors.remoting.framing.frame_decoder import KEEP_NONE, FrameDecoder
 from dissectors.remoting.framing.layout import PREFIX, encode_frame, is_prefix
 from dissectors.remoting.header_codec import BINARY_TYPE, decode_header, first_code_of
 
 from ..sandbox.room import Room
+from .faults import FaultGate
+from .options import MOST_DUE
 
-MOST_DUE: Final = 4096
-"""pending responses of one connection; the oldest is dropped"""
 _LEAST: Final = PREFIX + 12
 """bytes of a frame that are looked at"""
 _begin_of: Final = struct.Struct(">II8s4s").unpack_from
@@ -57,16 +57,6 @@ class Outlet(Protocol):
 
     def overflow(self) -> None:
         """Close the connection: incomplete frames take too much memory."""
-
-
-class Gate(Protocol):
-    """Intercepts requests to inject faults."""
-
-    def request(self, command: RemotingCommand, raw: bytes, body: bytes) -> None:
-        """Handle a client's request: forward it or respond."""
-
-    def response(self, command: RemotingCommand, raw: bytes, shown: bytes) -> bool:
-        """Handle a server's response; return False if the gate does not wait for it."""
 
 
 class Stream:
@@ -171,7 +161,11 @@ class ProxyRelay:
     __slots__ = ("_due", "_gate", "_out", "_requests", "_responses", "_rewrite")
 
     def __init__(
-        self, out: Outlet, rewrite: Callable[[bytes], bytes], room: Room, gate: Gate | None = None
+        self,
+        out: Outlet,
+        rewrite: Callable[[bytes], bytes],
+        room: Room,
+        gate: FaultGate | None = None,
     ) -> None:
         """`rewrite` returns the replacement of a body that contains broker addresses."""
         self._out = out
@@ -260,7 +254,7 @@ class ProxyRelay:
             del self._due[next(iter(self._due))]
         self._due[command.opaque] = None
 
-    def _judge(self, gate: Gate, frame: Frame, raw: bytes) -> None:
+    def _judge(self, gate: FaultGate, frame: Frame, raw: bytes) -> None:
         command = decode_header(frame.serialize_type, frame.header)
         if command is None or command.flag & RESPONSE_FLAG:
             self._out.to_server(raw)

@@ -12,11 +12,12 @@ import asyncio
 from time import time_ns
 from typing import Final
 
+import msgspec
+
 from dissectors.foreign import natural_of
 from dissectors.remoting.bodies.registry import decode_body
 from dissectors.remoting.code_sets import SENDS, STORED
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.remoting.command import ONEWAY_FLAG, RemotingCommand
 from dissectors.remoting.send_fields import V1, V2, send_fields_of
 
 from ..acl import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE
@@ -24,7 +25,7 @@ from ..cluster.client import ClusterClient
 from ..config import ProducerConfig
 from ..errors import BrokerError, ClientError, SendTimeoutError
 from ..message import Attempt, AttemptOutcome, MessageQueue, SendResult, SendStatus
-from ..plan.planner import PlannedSend, RawParts
+from ..plan.planner import PlannedSend, RawRequest
 from ..send_queue import run_steps
 from ..sending.send_response import STATUSES, Stored, stored_of
 from ..transport.aio import AioNetwork
@@ -39,14 +40,10 @@ QUEUE_FIELDS: Final = (V2.queue_id, V1.queue_id)
 _TOPICS: Final = 10_000
 
 
-def raw_request(parts: RawParts, fields: dict[str, str]) -> PlainRequest:
+def raw_request(raw: RawRequest, fields: dict[str, str]) -> PlainRequest:
     """Return a captured request with these ext fields, without the signature of the capture."""
     kept = {name: text for name, text in fields.items() if name not in SECRETS}
-    flag = ONEWAY_FLAG if parts.oneway else 0
-    command = RemotingCommand(
-        parts.code, 0, flag, parts.language, parts.version, None, kept, parts.serialize_type
-    )
-    return PlainRequest(command, parts.body)
+    return PlainRequest(msgspec.structs.replace(raw.command, ext_fields=kept), raw.body)
 
 
 class RawSender:
@@ -67,10 +64,10 @@ class RawSender:
 
     async def send(self, step: PlannedSend) -> Sent:
         """Send the request of a step; errors are part of the result."""
-        parts = step.raw
-        assert parts is not None
-        fields = await self._fields_of(step, parts)
-        request = raw_request(parts, fields)
+        raw = step.raw
+        assert raw is not None
+        fields = await self._fields_of(step, raw)
+        request = raw_request(raw, fields)
         begin = time_ns()
         invoke = Invoke(self.address, request, self._deadline(), True)
         error: ClientError | None = None
@@ -78,7 +75,7 @@ class RawSender:
             await self._asked(invoke)
         except ClientError as problem:
             error = problem
-        return self._sent(step, invoke, request, begin, error)
+        return self._sent(step, raw, invoke, request, begin, error)
 
     async def close(self) -> None:
         """Close the connection."""
@@ -91,9 +88,9 @@ class RawSender:
     async def _asked(self, invoke: Invoke) -> Invoke:
         return await run_steps(self._client.runner, _ask(invoke))
 
-    async def _fields_of(self, step: PlannedSend, parts: RawParts) -> dict[str, str]:
+    async def _fields_of(self, step: PlannedSend, raw: RawRequest) -> dict[str, str]:
         """Return the ext fields, with an existing queue of the broker's topic."""
-        fields = dict(parts.ext_fields)
+        fields = dict(raw.command.ext_fields)
         topic = step.messages[0].topic
         for name in QUEUE_FIELDS:
             queue = natural_of(fields.get(name, ""))
@@ -125,6 +122,7 @@ class RawSender:
     def _sent(
         self,
         step: PlannedSend,
+        raw: RawRequest,
         invoke: Invoke,
         request: PlainRequest,
         begin: int,
@@ -158,7 +156,7 @@ class RawSender:
             conversation=invoke.conversation,
             opaque=invoke.opaque,
             request_code=request.code,
-            serialize_type=step.raw.serialize_type if step.raw is not None else "JSON",
+            serialize_type=raw.command.serialize_type,
             group=step.group,
             request_bytes=invoke.request_bytes,
             response_bytes=invoke.response_bytes,

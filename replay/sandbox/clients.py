@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from dissectors.remoting.java_hash import java_hash
+
 from .room import BoundedTable, Room, weight_of
 from .server import Connection
 
@@ -54,7 +56,7 @@ class Subscription:
         """Return the members of RocketMQ's JSON."""
         return {
             "classFilterMode": False,
-            "codeSet": [hash_of(tag) for tag in sorted(self.tags)],
+            "codeSet": [java_hash(tag) for tag in sorted(self.tags)],
             "expressionType": self.expression_type,
             "subString": self.expression,
             "subVersion": self.version,
@@ -76,15 +78,6 @@ def subscription_of(
     if kind == "TAG" and text != SUB_ALL and len(text) <= EXPRESSION_LIMIT:
         tags = frozenset(part.strip() for part in text.split("||") if part.strip())
     return Subscription(topic, text, kind, version, tags)
-
-
-def hash_of(text: str) -> int:
-    """Return Java's String.hashCode."""
-    number = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for at in range(0, len(units), 2):
-        number = (31 * number + units[at] * 256 + units[at + 1]) & 0xFFFFFFFF
-    return number - (1 << 32) if number & 0x80000000 else number
 
 
 @dataclass(slots=True)

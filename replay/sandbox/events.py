@@ -75,11 +75,6 @@ class Events:
         self._sink = sink
         self._now_ms = now_ms
 
-    @property
-    def heard(self) -> bool:
-        """Whether anybody receives events."""
-        return self._sink is not None
-
     def tell(
         self,
         kind: EventKind,

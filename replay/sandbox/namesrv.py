@@ -24,7 +24,6 @@ from .request import BadRequest, ReceivedRequest, handlers_of, serves, settings_
 from .room import BoundedTable, Room, room_of, weight_of
 from .server import Connection, HandlerResponse, Hub
 from .service import SandboxServer
-from .state import faq_of
 from .topics import WRITE, TopicConfig, TopicTable, topic_of_value
 
 NAME: Final = "namesrv"
@@ -167,8 +166,7 @@ class NameServer(SandboxServer):
             queues.append(_queue_data(broker, replace(config, perm=perm)))
         if not queues:
             raise BadRequest(
-                f"No topic route info in name server for the topic: {topic}"
-                + faq_of(self._options),
+                f"No topic route info in name server for the topic: {topic}{self._options.faq}",
                 ResponseCode.TOPIC_NOT_EXIST,
             )
         value = {"brokerDatas": brokers, "filterServerTable": {}, "queueDatas": queues}

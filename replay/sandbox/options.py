@@ -29,6 +29,9 @@ MIB: Final = 1024 * 1024
 PORT_STEP: Final = 10
 """ports between two brokers: room for the VIP channel below"""
 
+_FAQ: Final = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+_FAQ_4: Final = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
+
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
@@ -118,6 +121,11 @@ class SandboxOptions:
     def is_5(self) -> bool:
         """Whether it emulates 5.x."""
         return self.server_version.startswith("5.")
+
+    @property
+    def faq(self) -> str:
+        """The FAQ suffix of remarks, as the emulated release writes it."""
+        return _FAQ if self.is_5 else _FAQ_4
 
     @property
     def delays_ms(self) -> tuple[int, ...]:

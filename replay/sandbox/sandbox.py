@@ -21,7 +21,7 @@ from typing import TypeVar
 from dissectors.endpoint import endpoint_text
 from dissectors.open_files import require_files
 
-from ..accepting import Acceptor, bound_socket, wait_for_end
+from ..accepting import Acceptor, bound_socket, run_server
 from .broker import Broker
 from .errors import SandboxError
 from .events import EventKind
@@ -296,45 +296,9 @@ def run_sandbox(
     SandboxError as `Sandbox.start` does, KeyboardInterrupt if interrupted before it listened.
     """
     box = Sandbox(options)
-
-    async def run() -> bool:
-        loop = asyncio.get_running_loop()
-        ended = asyncio.Event()
-
-        def stop() -> None:
-            loop.call_soon_threadsafe(ended.set)
-
-        with stoppable(stop):
-            if not await _started(box, ended):
-                return False
-            try:
-                started(box)
-                await wait_for_end(ended, tick, seconds)
-            finally:
-                await box.close()
-        return True
-
-    require_files()
-    if not asyncio.run(run()):
+    if not run_server(box, started, tick, stoppable, seconds):
         raise KeyboardInterrupt
     return box
-
-
-async def _started(box: Sandbox, ended: asyncio.Event) -> bool:
-    """Start a sandbox; return False if it was stopped before it listened."""
-    starting = asyncio.ensure_future(box.start())
-    ending = asyncio.ensure_future(ended.wait())
-    try:
-        await asyncio.wait((starting, ending), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        ending.cancel()
-        if not starting.done():
-            starting.cancel()
-    try:
-        await starting
-    except asyncio.CancelledError:
-        return False
-    return True
 
 
 def _perm_of(broker: Broker, injector: Injector) -> int:

@@ -75,15 +75,14 @@ class SandboxServer:
         """Handle a response that is no error."""
 
     def _note(self, kind: EventKind, request: ReceivedRequest, response: HandlerResponse) -> None:
-        if self._events.heard:
-            self._events.tell(
-                kind,
-                request.connection,
-                response.remark or "",
-                code=request.code,
-                topic=topic_of(request),
-                response=response.code,
-            )
+        self._events.tell(
+            kind,
+            request.connection,
+            response.remark or "",
+            code=request.code,
+            topic=topic_of(request),
+            response=response.code,
+        )
 
     def _response_of(self, request: ReceivedRequest) -> HandlerResponse | None:
         handler = self.handlers.get(request.code)

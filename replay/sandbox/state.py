@@ -28,18 +28,9 @@ from .store.memory import MessageStore, NewMessage
 from .store.shelf import StoredRecord
 from .topics import TopicConfig, TopicTable
 
-_FAQ: Final = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
-_FAQ_4: Final = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
 ANY_QUEUE: Final = -1
 """Queue id of POP requests that take from every queue."""
-
-
 _CODES_LIMIT: Final = 10_000
-
-
-def faq_of(options: SandboxOptions) -> str:
-    """Return the FAQ suffix of remarks, as the emulated release writes it."""
-    return _FAQ if options.is_5 else _FAQ_4
 
 
 class BrokerState:
@@ -108,11 +99,6 @@ class BrokerState:
         later = self.options.version >= V5_3_2
         return ResponseCode.INVALID_PARAMETER if later else ResponseCode.SYSTEM_ERROR
 
-    @property
-    def faq(self) -> str:
-        """The FAQ suffix of remarks."""
-        return faq_of(self.options)
-
     def data_version(self, counter: int) -> dict[str, object]:
         """Return a DataVersion that changes with `counter`."""
         state = {"stateVersion": 0} if self.options.is_5 else {}
@@ -125,7 +111,7 @@ class BrokerState:
         config = self.topics.get(topic)
         if config is None:
             raise BadRequest(
-                f"topic[{topic}] not exist, apply first please! {self.faq}",
+                f"topic[{topic}] not exist, apply first please! {self.options.faq}",
                 ResponseCode.TOPIC_NOT_EXIST,
             )
         return config

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from dissectors.remoting.java_hash import java_hash
+
 from ..message import Message, MessageQueue
 
 Selector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
@@ -31,12 +33,3 @@ class KeySelector:
 def selector_of(selector: Selector | None, order_key: str | None) -> Selector | None:
     """Return the given selector, or one for the order key, or None."""
     return selector if order_key is None else KeySelector(order_key)
-
-
-def java_hash(text: str) -> int:
-    """Return Java's String.hashCode: over UTF-16 units, signed 32 bits."""
-    number = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for at in range(0, len(units), 2):
-        number = (31 * number + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
-    return number - 0x100000000 if number & 0x80000000 else number

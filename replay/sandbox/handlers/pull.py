@@ -120,14 +120,13 @@ class PullHandlers(StateHandlers):
         body = b"".join([record.data for record in result.records])
         if result.records:
             self._state.messages_out += len(result.records)
-            if self._state.options.on_event is not None:
-                self._state.tell(
-                    EventKind.PULLED,
-                    request.connection,
-                    code=request.code,
-                    topic=topic,
-                    count=len(result.records),
-                )
+            self._state.tell(
+                EventKind.PULLED,
+                request.connection,
+                code=request.code,
+                topic=topic,
+                count=len(result.records),
+            )
         fields = {
             "suggestWhichBrokerId": "0",
             "nextBeginOffset": str(result.next_offset),
@@ -207,13 +206,13 @@ class PullHandlers(StateHandlers):
         known = self._state.clients.consumers.get(group)
         if known is None:
             raise BadRequest(
-                f"the consumer's group info not exist{self._state.faq}",
+                f"the consumer's group info not exist{self._state.options.faq}",
                 ResponseCode.SUBSCRIPTION_NOT_EXIST,
             )
         subscription = known.subscriptions.get(topic)
         if subscription is None:
             raise BadRequest(
-                f"the consumer's subscription not exist{self._state.faq}",
+                f"the consumer's subscription not exist{self._state.options.faq}",
                 ResponseCode.SUBSCRIPTION_NOT_EXIST,
             )
         if subscription.version < request.number("subVersion", 0):

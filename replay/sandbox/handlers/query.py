@@ -10,8 +10,8 @@ from typing import Final
 
 from dissectors.remoting.bodies.registry import encode_body
 from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.java_hash import java_hash
 
-from ..clients import hash_of
 from ..request import BadRequest, ReceivedRequest, serves
 from ..server import HandlerResponse
 from ..state import StateHandlers
@@ -84,7 +84,7 @@ class QueryHandlers(StateHandlers):
                 "eval": False,
                 "physicOffset": record.physical_offset,
                 "physicSize": len(record.data),
-                "tagsCode": hash_of(record.tag) if record.tag else 0,
+                "tagsCode": java_hash(record.tag) if record.tag else 0,
             }
             for record in islice(queue.since(index), max(0, min(count, _MOST_ENTRIES)))
         ]

@@ -115,7 +115,7 @@ class SendRules:
             )
             if config is None or not state.put_topic(config):
                 raise BadRequest(
-                    f"topic[{header.topic}] not exist, apply first please!{state.faq}",
+                    f"topic[{header.topic}] not exist, apply first please!{state.options.faq}",
                     ResponseCode.TOPIC_NOT_EXIST,
                 )
         if config.order and not state.perm & WRITE:
@@ -183,14 +183,8 @@ class SendRules:
     def count(self, request: ReceivedRequest, topic: str, count: int) -> None:
         """Count messages that a client sent."""
         self._state.messages_in += count
-        if self._state.options.on_event is not None:
-            self._state.tell(
-                EventKind.SENT,
-                request.connection,
-                code=request.command.code,
-                topic=topic,
-                count=count,
-            )
+        code = request.command.code
+        self._state.tell(EventKind.SENT, request.connection, code=code, topic=topic, count=count)
 
     def stored(
         self, record: StoredRecord, queue_id: int, properties: dict[str, str], topic: str

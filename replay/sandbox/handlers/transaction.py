@@ -102,15 +102,12 @@ class HalfMessages:
         if half.group != group:
             return "The producer group wrong"
         if outcome == COMMIT:
-            self._commit(record.message(), record)
+            message = _committed(record.message(), record)
+            # else it was deleted in the meantime
+            if self._state.topics.get(message.topic) is not None:
+                self._schedule.put(message)
         self._settle(physical_offset)
         return None
-
-    def _commit(self, stored: StoredMessage, record: StoredRecord) -> None:
-        message = _committed(stored, record)
-        # else it was deleted in the meantime
-        if self._state.topics.get(message.topic) is not None:
-            self._schedule.put(message)
 
     def _settle(self, physical_offset: int) -> None:
         self._pending.drop(physical_offset)

@@ -11,7 +11,7 @@ from replay.config import version_of_release
 from replay.errors import BrokerError, ConnectError, InvalidMessageError, SendTimeoutError
 from replay.fault import FaultSettings
 from replay.message import Attempt, AttemptOutcome, Message, MessageQueue, SendMode, SendStatus
-from replay.sending.order_key import KeySelector, java_hash
+from replay.sending.order_key import KeySelector
 
 from ..script import MS, NAMESRV, Bench, ScriptLink, dropping, mute, refusing, stored
 from .sends import ASYNC, ONEWAY, SYNC, every_broker, failure_of, result_of, send
@@ -238,18 +238,6 @@ def test_an_order_key_always_means_the_same_queue() -> None:
     assert len(queues) == 1
     others = {result_of(send(bench, selector=KeySelector(f"k{n}"))).queue for n in range(50)}
     assert len(others) > 6
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [("", 0), ("a", 97), ("order-17", 1234063060), ("polygenelubricants", -2147483648)],
-)
-def test_hash_is_javas(text: str, number: int) -> None:
-    if text == "order-17":  # what the definition gives, in plain arithmetic
-        number = sum(ord(one) * 31 ** (7 - at) for at, one in enumerate(text)) % 2**32
-        number -= 2**32 if number >= 2**31 else 0
-    assert java_hash(text) == number
-    assert java_hash("😀") == 31 * 0xD83D + 0xDE00
 
 
 def test_a_selector_that_chooses_something_else_is_refused() -> None:
