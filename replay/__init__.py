@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from .producer import Producer
     from .send_queue import Flushed
-    from .sending.attempt_record import record_of_attempt
+    from .sending.attempt import record_of_attempt
     from .wire_capture import WireCapture
 
 __all__ = [
@@ -52,7 +52,7 @@ __all__ = [
 _PLACES = {
     "acl": ("Credentials", "credentials_of", "read_credentials"),
     "async_producer": ("AsyncProducer",),
-    "sending.attempt_record": ("record_of_attempt",),
+    "sending.attempt": ("record_of_attempt",),
     "config": ("ProducerConfig", "TlsSettings"),
     "errors": ("ClientError", "ForbiddenError", "SendFailed", "UnsentError"),
     "fault": ("FaultSettings",),

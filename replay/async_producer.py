@@ -20,9 +20,8 @@ from .fault import FaultStrategy
 from .forks import watch_forks
 from .message import Message, MessageQueue, SendMode, SendResult, TransactionState
 from .send_queue import Flushed, SendQueue, run_steps
-from .sending.order_key import Selector, selector_of
 from .sending.request_reply import PendingRequests
-from .sending.send import Sender
+from .sending.send import Selector, Sender, selector_of
 from .sending.trace_message import TraceDispatcher
 from .sending.transaction import Check, Transactions, state_of
 from .transport.aio import AioNetwork

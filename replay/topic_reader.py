@@ -18,13 +18,11 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.messages.message import StoredMessage
 from dissectors.remoting.messages.records import decode_messages
 
-from .cluster.route import ReadRoute, decode_read_route
-from .cluster.route_cache import TOPIC_NOT_EXIST, RouteCache
+from .cluster.route import TOPIC_NOT_EXIST, ReadRoute, RouteCache, decode_read_route
 from .config import ProducerConfig
 from .errors import BrokerError, NameServerError, ResponseError, RouteError
 from .transport.blocking import BlockingNetwork
-from .wire.channel import ChannelPool
-from .wire.connection import NEVER
+from .wire.channel import NEVER, ChannelPool
 from .wire.network import MS, Timer
 from .wire.operation import Runner, RunningOperation
 from .wire.request import plain_request

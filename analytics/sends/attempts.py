@@ -293,7 +293,7 @@ def _attempt(
 def logged(send: Send) -> bool:
     """Return whether the send was logged by the sender itself: nothing is captured or uncertain.
 
-    See `replay.sending.attempt_record`: the end of the connection is `open` after a timeout, and
+    See `replay.sending.attempt`: the end of the connection is `open` after a timeout, and
     missing if the request could not be sent.
     """
     return send.request_packet is None and send.response_packet is None

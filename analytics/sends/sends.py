@@ -28,7 +28,7 @@ OF_CONSUMERS = (
 )
 """SQL: the topic is a retry topic or DLQ of consumers."""
 LOGGED = "(request_packet is null and response_packet is null)"
-"""SQL: the send was logged by its sender, not captured: `replay.sending.attempt_record`."""
+"""SQL: the send was logged by its sender, not captured: `replay.sending.attempt`."""
 CALL = f"(request_code is null and coalesce(request_name in {texts(SEND_CALLS)}, false))"
 """SQL: an exchange is a gRPC send."""
 _CLOSING_US = text(f"{CLOSING_US}=")

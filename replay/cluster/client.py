@@ -24,13 +24,12 @@ from ..config import DEFAULT_INSTANCE, ProducerConfig
 from ..errors import ClientError, SendTimeoutError
 from ..fault import DETECTOR_PERIOD_MS, FaultStrategy
 from ..namespace import wrap_namespace
-from ..wire.channel import Channel, ChannelPool, OnChannelRequest
-from ..wire.connection import NEVER
+from ..wire.channel import NEVER, Channel, ChannelPool, OnChannelRequest
 from ..wire.network import MS, Network, Timer
 from ..wire.operation import Runner
 from ..wire.request import plain_request
 from ..wire.steps import Await, Invoke, Resumable, Steps
-from .route_cache import RouteCache
+from .route import RouteCache
 
 HEART_BEAT: Final = int(RequestCode.HEART_BEAT)
 GET_MAX_OFFSET: Final = int(RequestCode.GET_MAX_OFFSET)

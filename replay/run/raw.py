@@ -27,7 +27,7 @@ from ..errors import BrokerError, ClientError, SendTimeoutError
 from ..message import Attempt, AttemptOutcome, MessageQueue, SendResult, SendStatus
 from ..plan.planner import PlannedSend, RawRequest
 from ..send_queue import run_steps
-from ..sending.send_response import STATUSES, Stored, stored_of
+from ..sending.attempt import STATUSES, Stored, stored_of
 from ..transport.aio import AioNetwork
 from ..wire.network import MS
 from ..wire.request import PlainRequest, plain_request

@@ -28,7 +28,7 @@ from ..errors import BrokerError, ClientError, ConfigError, SendFailed
 from ..message import UNIQ_KEY, Attempt, Message, SendMode, SendResult
 from ..plan.planner import PlannedSend, Skipped
 from ..sandbox import Sandbox
-from ..sending.attempt_record import record_of_attempt
+from ..sending.attempt import record_of_attempt
 from ..transport.names import addresses_of
 from ..transport.problems import local_ip
 from ..unique_id import UniqueIds

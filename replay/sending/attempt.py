@@ -1,18 +1,28 @@
 """One send attempt: request, response, and its record.
 
+All codes of `code_sets.STORED` mean that the broker has the message. An attempt is also a row of
+the decoded log, so that reports read our sends like captures.
 RocketMQ: DefaultMQProducerImpl.sendKernelImpl, MQClientAPIImpl.processSendResponse.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
+from dissectors.foreign import integer_of
+from dissectors.remoting.code_names import request_name, response_name
+from dissectors.remoting.code_sets import STORED
+from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.command import RemotingCommand
+from dissectors.remoting.send_fields import DEFAULT_REGION
+from dissectors.remoting.versions import version_name
+from dissectors.rows.record import ANSWERED, ONEWAY, UNANSWERED, ExchangeRecord
 
 from ..cluster.client import ClusterClient
-from ..cluster.route_cache import vip_address
+from ..cluster.route import vip_address
 from ..config import ProducerConfig
 from ..errors import (
     BrokerError,
@@ -43,7 +53,67 @@ from ..namespace import unwrap_namespace, wrap_namespace
 from ..wire.network import MS
 from ..wire.steps import Acquire, Invoke, Permits, Steps
 from .send_request import Prepared, SendEncoder, SendRequest
-from .send_response import Stored, stored_of
+
+STATUSES: Final[dict[int, SendStatus]] = {
+    code: SendStatus.SEND_OK
+    if code == ResponseCode.SUCCESS
+    else SendStatus[ResponseCode(code).name]
+    for code in STORED
+}
+"""Response code of a message that the broker has → how it was stored."""
+
+
+class Stored(msgspec.Struct, frozen=True, gc=False):
+    """The fields of a send response."""
+
+    status: SendStatus
+    """how the message was stored"""
+    queue: MessageQueue
+    """where it was stored"""
+    queue_offset: int
+    """offset in the queue; of a batch that of its first message"""
+    offset_msg_id: str
+    """broker's message id; several, joined by commas, for a batch"""
+    transaction_id: str | None = None
+    """id of the transaction of a half message"""
+    recall_handle: str | None = None
+    """handle that recalls a timer message"""
+    region: str = DEFAULT_REGION
+    """region of the broker, for traces"""
+    trace_on: bool = True
+    """whether the broker wants traces"""
+
+
+def stored_of(response: RemotingCommand, queue: MessageQueue) -> Stored | str | None:
+    """Parse the response to a send to `queue`.
+
+    None if its code means a rejection; an error text if the code means stored but the header lacks
+    required fields, so the response is unusable.
+    """
+    status = STATUSES.get(response.code)
+    if status is None:
+        return None
+    get = response.ext_fields.get
+    queue_id, offset = integer_of(get("queueId", "")), integer_of(get("queueOffset", ""))
+    msg_id = get("msgId")
+    if msg_id is None or queue_id is None or offset is None:
+        missing = "msgId" if msg_id is None else "queueId" if queue_id is None else "queueOffset"
+        return (
+            f"the response says that the message is stored, but has no {missing} that can be read"
+        )
+    if queue_id != queue.queue_id:
+        queue = MessageQueue(queue.topic, queue.broker_name, queue_id)
+    return Stored(
+        status,
+        queue,
+        offset,
+        msg_id,
+        get("transactionId"),
+        get("recallHandle"),
+        get("MSG_REGION") or DEFAULT_REGION,
+        get("TRACE_ON") != "false",
+    )
+
 
 _OUTCOMES: tuple[tuple[type[ClientError], AttemptOutcome], ...] = (
     (SendTimeoutError, AttemptOutcome.TIMEOUT),
@@ -394,3 +464,62 @@ def with_attempts(result: SendResult, sending: Sending) -> SendResult:
 def wrapped_queue(config: ProducerConfig, queue: MessageQueue) -> MessageQueue:
     """Return a queue for brokers: its topic with the producer's namespace."""
     return queue._replace(topic=wrap_namespace(config.namespace, queue.topic))
+
+
+NO_CAPTURE: Final = "-"
+_ROW_STATUSES: Final = {AttemptOutcome.ANSWERED: ANSWERED, AttemptOutcome.ONEWAY: ONEWAY}
+_ENDS: Final = {
+    AttemptOutcome.TIMEOUT: "open",
+    AttemptOutcome.LOST: "closed",
+    AttemptOutcome.GARBAGE: "closed",
+}
+"""how the connection of a request without response was when it was given up"""
+
+
+def record_of_attempt(
+    message: Message, attempt: Attempt, capture: str = NO_CAPTURE
+) -> ExchangeRecord:
+    """Return the row of an attempt to send `message`; `capture` is the value of that column."""
+    status = _ROW_STATUSES.get(AttemptOutcome(attempt.outcome), UNANSWERED)
+    answered = status == ANSWERED
+    queue_id = attempt.queue.queue_id if attempt.queue_id is None else attempt.queue_id
+    return ExchangeRecord(
+        capture=capture,
+        conversation=attempt.conversation,
+        client_address=attempt.local,
+        server_address=attempt.address,
+        status=status,
+        # nothing was captured, so there are no packets
+        request_packet=None,
+        response_packet=None,
+        request_time=attempt.begin,
+        response_time=attempt.end if answered else None,
+        latency_us=attempt.latency_us if answered else None,
+        opaque=attempt.opaque,
+        request_code=attempt.request_code,
+        request_name=request_name(attempt.request_code),
+        response_code=attempt.code,
+        response_name=None if attempt.code is None else response_name(attempt.code),
+        remark=attempt.remark or (None if answered else attempt.error),
+        language=attempt.language,
+        version=attempt.version,
+        version_name=version_name(attempt.version),
+        serialize_type=attempt.serialize_type,
+        topic=attempt.queue.topic,
+        group=attempt.group or None,
+        queue_id=queue_id,
+        broker_name=attempt.queue.broker_name,
+        unique_key=message.unique_key,
+        keys=message.keys,
+        tags=message.tags,
+        body_bytes=attempt.body_bytes,
+        request_bytes=attempt.request_bytes,
+        response_bytes=attempt.response_bytes,
+        missing_bytes=0,
+        message_count=attempt.message_count,
+        queue_offset=attempt.queue_offset,
+        offset_msg_id=attempt.offset_msg_id,
+        rtt_us=None,
+        end=_ENDS.get(AttemptOutcome(attempt.outcome)),
+        findings=[],
+    )

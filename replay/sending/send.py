@@ -9,10 +9,11 @@ RocketMQ: DefaultMQProducerImpl (sendDefaultImpl, sendSelectImpl, updateFaultIte
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final
 
+from dissectors.remoting.java_hash import java_hash
 from dissectors.remoting.versions import V5_2_0, ordinal_of
 
 from ..cluster.client import ClusterClient, Detector
@@ -40,9 +41,31 @@ from ..validators import Invalid, why_not_batch, why_not_encoded, why_not_messag
 from ..wire.network import MS, Network
 from ..wire.steps import Acquire, Permits, Steps
 from .attempt import AttemptSender, Sending, with_attempts
-from .order_key import KeySelector as KeySelector
-from .order_key import Selector
 from .send_request import SendEncoder
+
+Selector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
+"""chooses the queue of a message among those of its topic"""
+
+
+class KeySelector:
+    """Selects one queue per key, the same as a Java client."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.why = f"order key {key!r}"
+
+    def __call__(self, queues: Sequence[MessageQueue], _: Message) -> MessageQueue:
+        """Return the queue of the key."""
+        number = java_hash(self.key)
+        # Java's abs(hash % size) gives the same: its remainder has the sign of the hash
+        place = abs(number) % len(queues)
+        return queues[place]
+
+
+def selector_of(selector: Selector | None, order_key: str | None) -> Selector | None:
+    """Return the given selector, or one for the order key, or None."""
+    return selector if order_key is None else KeySelector(order_key)
+
 
 _NOT_THE_BROKERS = (HookError, InvalidMessageError)
 """errors in the application's own code or message, which say nothing of a broker"""

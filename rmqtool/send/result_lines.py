@@ -9,7 +9,7 @@ from dissectors.remoting.code_names import response_name
 from dissectors.times import text_of_time
 from replay.errors import ClientError
 from replay.message import Attempt, AttemptOutcome, SendResult, TransactionState
-from replay.sending.send_response import STATUSES
+from replay.sending.attempt import STATUSES
 
 from ..ui.columns import LineColumn, LineTable
 from ..ui.console import Style, Terminal, one_line

@@ -26,7 +26,7 @@ from replay.errors import ClientError, NameServerError, RouteError
 from replay.message import Attempt, Message, MessageQueue, SendResult
 from replay.safety import Guard, TargetRefused
 from replay.send_many import BatchFeed, Feed, IteratorFeed, LineFeed, send_many
-from replay.sending.attempt_record import record_of_attempt
+from replay.sending.attempt import record_of_attempt
 from replay.sending.send import KeySelector
 from replay.wire_capture import WireCapture
 

@@ -8,7 +8,7 @@ import pytest
 from dissectors.decode.pipeline import Decode
 from dissectors.rows.record import ExchangeRecord
 from replay.message import Attempt, Message, MessageQueue
-from replay.sending.attempt_record import record_of_attempt
+from replay.sending.attempt import record_of_attempt
 from tests.replay.java_sends import SAMPLES
 
 OF_A_CAPTURE = (

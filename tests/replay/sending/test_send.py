@@ -11,7 +11,7 @@ from replay.config import version_of_release
 from replay.errors import BrokerError, ConnectError, InvalidMessageError, SendTimeoutError
 from replay.fault import FaultSettings
 from replay.message import Attempt, AttemptOutcome, Message, MessageQueue, SendMode, SendStatus
-from replay.sending.order_key import KeySelector
+from replay.sending.send import KeySelector
 
 from ..script import MS, NAMESRV, Bench, ScriptLink, dropping, mute, refusing, stored
 from .sends import ASYNC, ONEWAY, SYNC, every_broker, failure_of, result_of, send

@@ -7,7 +7,7 @@ import pytest
 from dissectors.decode.pipeline import Decode
 from dissectors.remoting.command import RemotingCommand
 from replay.message import MessageQueue, SendStatus
-from replay.sending.send_response import Stored, stored_of
+from replay.sending.attempt import Stored, stored_of
 from tests.replay.java_sends import SAMPLES
 
 QUEUE = MessageQueue("T", "broker-a", 1)

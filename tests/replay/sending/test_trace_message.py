@@ -22,7 +22,7 @@ from replay.message import (
     message_of_properties,
 )
 from replay.namespace import wrap_namespace
-from replay.sending.send_response import Stored, stored_of
+from replay.sending.attempt import Stored, stored_of
 from replay.sending.trace_message import (
     BATCH,
     MAX_WAITING,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dissectors.remoting.command import RESPONSE_FLAG, RemotingCommand
 from replay.config import ProducerConfig
 from replay.errors import ConnectionLostError, ProtocolError
-from replay.wire.connection import NEVER, Opaques, RemotingConnection
+from replay.wire.channel import NEVER, Opaques, RemotingConnection
 from replay.wire.request import encode_command, plain_request
 from replay.wire.steps import Invoke
 
