@@ -37,6 +37,30 @@ from .command_log import LogReader, LogRow
 from .inputs import CopiedSource, Input, names_of
 from .look_ahead import LookAhead
 
+MOST_OWN: Final = 65_536
+"""connections that are remembered, the newest ones: more than a host can have to one address"""
+
+
+class OwnConnections:
+    """Address pairs, `ip:port`; shared by the sending and the reading thread."""
+
+    def __init__(self) -> None:
+        self._ends: dict[tuple[str, str], None] = {}
+
+    def add(self, local: str, peer: str) -> None:
+        """Remember a connection that was just opened."""
+        ends = self._ends
+        # a packet of either direction may be looked up
+        for pair in ((local, peer), (peer, local)):
+            ends.pop(pair, None)
+            ends[pair] = None
+        while len(ends) > 2 * MOST_OWN:
+            del ends[next(iter(ends))]
+
+    def __contains__(self, ends: object) -> bool:
+        return ends in self._ends
+
+
 MAX_ADDRESSES: Final = 65_536
 """addresses that are remembered; of further ones the hosts are, with all their ports"""
 MAX_HOSTS: Final = 1_000_000

@@ -29,8 +29,7 @@ from ..plan.planner import PlannedSend
 from ..safety import TargetRefused
 from ..sandbox import Sandbox, SandboxOptions
 from .journal_rows import JournalError
-from .replay_run import Figures, ReplayRun, Stoppable
-from .replayer import run_replay
+from .replayer import Figures, ReplayRun, Stoppable, run_replay
 
 BUCKETS: Final = 1 << 20
 

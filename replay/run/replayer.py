@@ -11,12 +11,13 @@ import asyncio
 import os
 import sys
 from collections import deque
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from time import time_ns
 from typing import Final
 
+from dissectors.budget import Budget
 from dissectors.endpoint import endpoint_of_socket, split_endpoint
 from dissectors.open_files import require_files
 from dissectors.times import SECOND
@@ -27,18 +28,92 @@ from ..config import ProducerConfig
 from ..errors import BrokerError, ClientError, ConfigError, SendFailed
 from ..message import UNIQ_KEY, Attempt, Message, SendMode, SendResult
 from ..plan.planner import PlannedSend, Skipped
-from ..sandbox import Sandbox
+from ..safety import Guard
+from ..sandbox import Sandbox, SandboxOptions
 from ..sending.attempt import record_of_attempt
 from ..transport.names import addresses_of
 from ..transport.problems import local_ip
 from ..unique_id import UniqueIds
 from ..wire.network import MS
-from .compare import captured_side
+from .compare import Comparison, captured_side
+from .journal import JournalWriter, Progressed
 from .journal_rows import Begin, JournalError, OutcomeEntry, Result, SkippedRow
-from .raw import RawSender
-from .read_ahead import IN_FLIGHT, ReadAhead
-from .replay_run import Figures, ReplayRun, Stoppable
-from .resend import Resender, Sent
+from .read_ahead import DEPTH, IN_FLIGHT, ReadAhead
+from .resend import RawSender, Resender, Sent
+
+Stoppable = Callable[[Callable[[], None]], AbstractContextManager[None]]
+"""gets a function that stops a run, which a signal handler may call while the context is entered"""
+
+
+@dataclass(slots=True)
+class Figures:
+    """Progress of a run."""
+
+    sent: int = 0
+    """messages that were begun"""
+    ended: int = 0
+    """messages of which the outcome is known"""
+    failed: int = 0
+    """sends that failed"""
+    in_flight: int = 0
+    """sends at this moment"""
+    late_us: int = 0
+    """how late the last send was"""
+    held: int = 0
+    """sends that were late because they waited for earlier ones, see `SendOrder`"""
+    done_before: int = 0
+    """sends that an earlier run has done"""
+    again: int = 0
+    """sends that an earlier run may have made already"""
+    target: str = ""
+    """NameServers of the target"""
+
+
+@dataclass(slots=True)
+class ReplayRun:
+    """The settings of a replay."""
+
+    batches: Iterator[list[PlannedSend | Skipped]]
+    """the plan"""
+    responders: Callable[[], Iterable[str]]
+    """addresses that captured requests were sent to, as far as the plan was read"""
+    config: ProducerConfig
+    """the producers'; each step's group is put in"""
+    guard: Guard
+    """knows where nothing may be sent"""
+    journal: JournalWriter
+    """open"""
+    comparison: Comparison
+    """takes the outcomes"""
+    in_flight: int
+    """sends at once"""
+    run: str
+    """name of the run"""
+    paced: bool = True
+    """steps have times to keep; else nothing is late"""
+    raw: bool = False
+    """whole requests go to one broker: the address that the configuration names"""
+    read_ahead: int = DEPTH
+    """steps that are read while others are sent; 1 where the sources come as they happen"""
+    sandbox: SandboxOptions | None = None
+    """started as the target, whatever the configuration names"""
+    budget: Budget = field(default_factory=Budget)
+    """memory limit, also of the producers; records where it was reached"""
+    before: Progressed | None = None
+    """what an earlier run of the same journal has done"""
+    consent: Callable[[AsyncProducer, str], Awaitable[None]] | None = None
+    """asks for what brokers of a topic's route nobody agreed to; raises TargetRefused"""
+    is_own: Callable[[PlannedSend], bool] | None = None
+    """whether this process sends a step; None: it sends all"""
+    writes_skipped: bool = True
+    """whether this process writes down what is not replayed"""
+    start: Callable[[], Awaitable[int]] | None = None
+    """waits until all processes are ready; returns when the first step is due, ns of the steady
+    clock"""
+    stop_reading: Callable[[], None] = lambda: None
+    """lets `batches` end soon; called when no more of it is wanted, perhaps several times"""
+    tick: Callable[[Figures], None] = lambda _: None
+    """called while it runs"""
 
 
 def outcome_of(step: PlannedSend, sent: Sent, late_ns: int, again: bool) -> OutcomeEntry:

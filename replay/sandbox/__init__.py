@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from .errors import SandboxError
 from .events import EventKind, SandboxEvent
-from .injection.injection import Injection, InjectionKind
+from .injection.injection import Injection, InjectionKind, Latency
 from .injection.injection_text import injection_of_text, injections_of_file
-from .injection.latency import Latency
 from .options import SandboxOptions, TopicSpec
 from .sandbox import Sandbox, SandboxThread, run_sandbox, sandbox_thread
 

@@ -38,7 +38,7 @@ from .handlers.topic_requests import TopicHandlers
 from .handlers.transaction import HalfMessages
 from .injection.injector import DISK_FULL, Injector
 from .options import SandboxOptions
-from .pop.pop_requests import PopHandlers
+from .pop import PopHandlers
 from .request import ReceivedRequest, handlers_of
 from .server import Connection, HandlerResponse
 from .service import SandboxServer

@@ -19,8 +19,7 @@ from dissectors.remoting.versions import VERSIONS
 
 from .errors import SandboxError
 from .events import EventSink
-from .injection.injection import NAMESRV, Injection
-from .injection.latency import duration_ms
+from .injection.injection import NAMESRV, Injection, duration_ms
 
 DELAY_LEVELS: Final = " ".join(flags.DELAY_LEVELS)
 """messageDelayLevel of a broker by default"""

@@ -12,8 +12,7 @@ from threading import Timer
 from dissectors.budget import Budget
 from dissectors.live.interface import LiveSource
 from replay.captured.inputs import CopyError, repeatable
-from replay.captured.own_connections import OwnConnections
-from replay.captured.source import SourceError, Survey, survey_of
+from replay.captured.source import OwnConnections, SourceError, Survey, survey_of
 from replay.plan.planned_run import PlannedRun
 from replay.plan.planner import PlannedSend, Skipped
 from replay.plan.rewrite import RewriteError

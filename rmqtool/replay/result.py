@@ -9,7 +9,7 @@ from dissectors.histogram import Histogram
 from dissectors.quantities import counted
 from replay.plan.planned_run import PlannedRun
 from replay.run.compare import PERCENTILES, BrokerFigures, Comparison, Example
-from replay.run.replay_run import Figures
+from replay.run.replayer import Figures
 
 from ..ui.columns import LineColumn
 from ..ui.console import Style, Terminal, one_line

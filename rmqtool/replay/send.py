@@ -22,8 +22,7 @@ from dissectors.printable import printable
 from dissectors.quantities import counted
 from dissectors.tcp.source import expand_sources
 from dissectors.times import text_of_time
-from replay.captured.own_connections import OwnConnections
-from replay.captured.source import Survey
+from replay.captured.source import OwnConnections, Survey
 from replay.config import ProducerConfig
 from replay.consent import Consent
 from replay.errors import NameServerError
@@ -49,8 +48,7 @@ from replay.run.journal_rows import (
     SourceEntry,
 )
 from replay.run.read_ahead import DEPTH
-from replay.run.replay_run import Figures, ReplayRun
-from replay.run.replayer import run_replay
+from replay.run.replayer import Figures, ReplayRun, run_replay
 from replay.safety import Agreement, Guard
 from replay.sandbox import SandboxError, SandboxOptions, injections_of_file
 from replay.sandbox.options import check_options

@@ -10,7 +10,7 @@ from dissectors.quantities import DURATION_UNITS, counted, duration_ns, size_byt
 from dissectors.where.fields import exchange_fields
 from dissectors.where.filter import compile_where
 from replay.plan.pace import duration_of
-from replay.sandbox.injection.latency import duration_ms
+from replay.sandbox.injection.injection import duration_ms
 from rmqtool.ui.option_values import duration_option, size_option
 
 from .made_rows import record

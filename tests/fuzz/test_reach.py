@@ -191,7 +191,7 @@ NOT_FROM_THE_WIRE: dict[str, tuple[str, ...]] = {
         "dissectors/decode/decoded_log.py",
         "dissectors/owned_folder.py",
         "replay/run/journal.py",
-        "replay/sandbox/store/stored_rows.py",
+        "replay/sandbox/store/sqlite.py",
         "rmqtool/replay/prepared.py",
     ),
     "columns of reports on Spark: rows of any values, tests/analytics/sends": (
@@ -202,7 +202,7 @@ NOT_FROM_THE_WIRE: dict[str, tuple[str, ...]] = {
         "dissectors/live/interface.py",
         "dissectors/live/packet_ring.py",
         "dissectors/with_scapy/layer.py",
-        "replay/run/raw.py",
+        "replay/run/resend.py",
         "replay/safety.py",
         "replay/transport/problems.py",
         "replay/wire_capture.py",

@@ -17,8 +17,7 @@ from dissectors.quantities import size_bytes
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
 from ..errors import SandboxError
-from .injection import FAMILIES, NOT_OF_REQUESTS, Injection, InjectionKind
-from .latency import duration_ms, latency_of
+from .injection import FAMILIES, NOT_OF_REQUESTS, Injection, InjectionKind, duration_ms, latency_of
 
 _EXAMPLE: Final = "for example: busy p=0.3 broker=broker-a from=5s until=15s"
 _FILE_LIMIT: Final = 1024 * 1024

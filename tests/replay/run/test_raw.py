@@ -7,9 +7,8 @@ import asyncio
 from replay.config import ProducerConfig
 from replay.message import MessageQueue
 from replay.plan.planner import PlannedSend, Planner, PlanOptions
-from replay.run.raw import RawSender
 from replay.run.replayer import outcome_of
-from replay.run.resend import Sent
+from replay.run.resend import RawSender, Sent
 from replay.sandbox import SandboxOptions, TopicSpec, sandbox_thread
 
 from ..replayed import captured, seen

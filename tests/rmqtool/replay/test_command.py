@@ -25,7 +25,7 @@ from replay.run.journal import read_run, read_skipped, read_steps
 from replay.run.journal_rows import Begin, OutcomeEntry, Result
 from replay.sandbox import Injection, InjectionKind, SandboxOptions, SandboxThread, sandbox_thread
 from replay.sandbox.broker import Broker
-from replay.sandbox.injection.latency import latency_of
+from replay.sandbox.injection.injection import latency_of
 from replay.wire_capture import WireCapture
 from tests.patience import Stopwatch, wait_for
 from tests.replay.captured_sends import SentMessage, captured_sends

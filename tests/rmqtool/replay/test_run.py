@@ -13,7 +13,7 @@ from dissectors.times import moment_of
 from replay.run.journal import read_steps
 from replay.run.journal_rows import OutcomeEntry
 from replay.sandbox import Injection, InjectionKind, SandboxOptions, TopicSpec, sandbox_thread
-from replay.sandbox.injection.latency import latency_of
+from replay.sandbox.injection.injection import latency_of
 from rmqtool.replay.options import ReplayRequest
 from rmqtool.replay.prepared import prepared
 from rmqtool.ui.declared import read_request

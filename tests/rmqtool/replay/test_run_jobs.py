@@ -17,7 +17,7 @@ from dissectors.times import moment_of
 from replay.run.journal import read_skipped, read_steps
 from replay.run.journal_rows import Begin, OutcomeEntry, Result
 from replay.sandbox import Injection, InjectionKind, SandboxOptions, SandboxThread, sandbox_thread
-from replay.sandbox.injection.latency import latency_of
+from replay.sandbox.injection.injection import latency_of
 from tests.patience import wait_for
 from tests.replay.captured_sends import captured_sends
 from tests.rmqtool.command import PROGRAM, ROOT, full_after, process, rmqtool

@@ -15,7 +15,7 @@ import pytest
 
 from dissectors.endpoint import split_endpoint
 from replay import Message, Producer, ProducerConfig
-from replay.captured.own_connections import MOST, OwnConnections
+from replay.captured.source import MOST_OWN, OwnConnections
 from replay.run.journal import read_steps
 from replay.run.journal_rows import OutcomeEntry, Result
 from replay.sandbox import SandboxOptions, SandboxThread, sandbox_thread
@@ -194,10 +194,10 @@ def test_own_connections_are_known_by_both_ends_and_bounded() -> None:
     assert ("10.0.0.1:5000", "10.0.0.2:9876") in own
     assert ("10.0.0.2:9876", "10.0.0.1:5000") in own
     assert ("10.0.0.1:5001", "10.0.0.2:9876") not in own
-    for number in range(MOST):
+    for number in range(MOST_OWN):
         own.add(f"a:{number}", "b:1")
     assert ("10.0.0.1:5000", "10.0.0.2:9876") not in own
-    assert ("b:1", f"a:{MOST - 1}") in own
+    assert ("b:1", f"a:{MOST_OWN - 1}") in own
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from replay.sandbox import (
     injection_of_text,
     injections_of_file,
 )
-from replay.sandbox.injection.latency import latency_of
+from replay.sandbox.injection.injection import latency_of
 
 
 @pytest.mark.parametrize(

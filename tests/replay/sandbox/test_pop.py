@@ -16,7 +16,7 @@ from replay.sandbox.store.memory import NewMessage, StoreFull
 from replay.sandbox.store.shelf import StoredRecord
 from tests.patience import wait_for
 
-from ..talk import Reply, Talk, heartbeat, send_fields, within
+from .talk import Reply, Talk, heartbeat, send_fields, within
 
 TOPIC = "Orders"
 

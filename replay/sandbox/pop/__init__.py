@@ -1,1 +1,0 @@
-"""Serve POP consumers: pop, acknowledge, revive."""
