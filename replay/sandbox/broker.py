@@ -22,18 +22,12 @@ from dissectors.remoting.versions import VERSIONS
 
 from .errors import SandboxError
 from .events import EventKind
-from .handlers.assignment import AssignmentHandlers
 from .handlers.broker_requests import BrokerHandlers
 from .handlers.client_requests import ClientHandlers
 from .handlers.group_requests import GroupHandlers
-from .handlers.offset_requests import OffsetHandlers
-from .handlers.pull import PullHandlers
-from .handlers.query import QueryHandlers
-from .handlers.reply import ReplyHandlers
+from .handlers.queue_requests import QueueHandlers
 from .handlers.schedule import Schedule
 from .handlers.send import SendHandlers
-from .handlers.send_back import SendBackHandlers
-from .handlers.send_rules import SendRules
 from .handlers.topic_requests import TopicHandlers
 from .handlers.transaction import HalfMessages
 from .injection.injector import DISK_FULL, Injector
@@ -68,20 +62,14 @@ class Broker(SandboxServer):
         self.pop = PopHandlers(state)
         """POP messages in flight"""
         self._scan: asyncio.TimerHandle | None = None
-        rules = SendRules(state, self.schedule)
         for family in (
-            SendHandlers(state, rules, self.transactions),
-            SendBackHandlers(state, rules, self.schedule, self.transactions),
-            ReplyHandlers(state, rules),
-            PullHandlers(state),
+            SendHandlers(state, self.schedule, self.transactions),
+            QueueHandlers(state),
             ClientHandlers(state),
-            OffsetHandlers(state),
-            QueryHandlers(state),
             TopicHandlers(state),
             GroupHandlers(state),
             BrokerHandlers(state),
             self.pop,
-            AssignmentHandlers(state),
         ):
             for code, handler in handlers_of(family).items():
                 if _is_known(code, state.options):

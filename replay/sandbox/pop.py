@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -192,70 +192,6 @@ def retry_topic(group: str, topic: str) -> str:
     return f"{RETRY_PREFIX}{group}_{topic}"
 
 
-class PopRevival:
-    """Redelivers unacknowledged messages of the POP groups of one broker."""
-
-    def __init__(
-        self,
-        state: BrokerState,
-        queues: PopQueues,
-        ordered: Container[str],
-        commit: Callable[[PopKey], None],
-    ) -> None:
-        """`ordered` are the ordered groups; `commit` stores a group's offset."""
-        self._state = state
-        self._queues = queues
-        self._ordered = ordered
-        self._commit = commit
-        self._timer: asyncio.TimerHandle | None = None
-
-    def close(self) -> None:
-        """Stop redelivering."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def arm(self) -> None:
-        """Schedule the next expiry; call after each change of the messages in flight."""
-        deadline = self._queues.next_deadline
-        self.close()
-        if deadline is not None:
-            seconds = max(0.001, (deadline - self._state.now_ms()) / 1000)
-            self._timer = asyncio.get_running_loop().call_later(seconds, self._expire)
-
-    def _expire(self) -> None:
-        self._timer = None
-        for expired in self._queues.expire(self._state.now_ms()):
-            if expired.key.group in self._ordered:
-                self._queues.go_back(expired.key, expired.offset)
-            else:
-                self._revive(expired.key, expired.offset)
-            self._commit(expired.key)
-        self.arm()
-
-    def _revive(self, key: PopKey, offset: int) -> None:
-        """Store a message again in the group's retry topic."""
-        record = self._state.store.queue(key.topic, key.queue_id).at(offset)
-        if record is None:
-            return
-        stored = record.message()
-        topic = stored.properties.get("RETRY_TOPIC", key.topic)
-        retries = self._state.topic_of_retries(retry_topic(key.group, topic))
-        properties = {**stored.properties, "RETRY_TOPIC": topic}
-        properties.pop("POP_CK", None)
-        properties.setdefault("1ST_POP_TIME", str(self._state.now_ms()))
-        message = NewMessage.again(stored, retries.name, 0, properties)
-        try:
-            again = self._state.put(message)
-        except (StoreFull, ValueError):
-            # No room for a copy or its properties: the group pops the message itself again.
-            state = self._queues.queue(key)
-            state.next_offset = min(state.next_offset, offset)
-            return
-        # pops of the topic read its retry topic, too
-        self._state.holds.arrived((topic, ANY_QUEUE), again)
-
-
 _MOST_MESSAGES: Final = 32
 _LONGEST_HOLD_MS: Final = 60_000
 # as PopMessageRequestHeader.isTimeoutTooMuch
@@ -285,12 +221,14 @@ class PopHandlers:
         """what the groups hold"""
         self._ordered = _groups(state.room)
         self._from_end = _groups(state.room)
-        self._revival = PopRevival(state, self.queues, self._ordered, self._commit)
+        self._timer: asyncio.TimerHandle | None = None
         self._turn = 0
 
     def close(self) -> None:
         """Stop redelivering."""
-        self._revival.close()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     # -- pop ------------------------------------------------------------------------------------
 
@@ -407,7 +345,7 @@ class PopHandlers:
                 offsets.append(PopEntry(kind, key.queue_id, numbers))
         if not records:
             return None
-        self._revival.arm()
+        self._arm()
         self._state.messages_out += len(records)
         self._state.tell(
             EventKind.PULLED,
@@ -489,7 +427,7 @@ class PopHandlers:
         now = self._state.now_ms()
         invisible = max(request.number("invisibleTime"), _LEAST_INVISIBLE_MS)
         self.queues.extend(key, offset, now + invisible)
-        self._revival.arm()
+        self._arm()
         ordered = key.group in self._ordered
         return HandlerResponse(
             0,
@@ -526,6 +464,48 @@ class PopHandlers:
                 f"consumer:[/{request.connection.peer}]",
                 ResponseCode.MESSAGE_ILLEGAL,
             )
+
+    # -- redelivery -------------------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        """Schedule the next expiry; call after each change of the messages in flight."""
+        deadline = self.queues.next_deadline
+        self.close()
+        if deadline is not None:
+            seconds = max(0.001, (deadline - self._state.now_ms()) / 1000)
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        for expired in self.queues.expire(self._state.now_ms()):
+            if expired.key.group in self._ordered:
+                self.queues.go_back(expired.key, expired.offset)
+            else:
+                self._revive(expired.key, expired.offset)
+            self._commit(expired.key)
+        self._arm()
+
+    def _revive(self, key: PopKey, offset: int) -> None:
+        """Store a message again in the group's retry topic."""
+        record = self._state.store.queue(key.topic, key.queue_id).at(offset)
+        if record is None:
+            return
+        stored = record.message()
+        topic = stored.properties.get("RETRY_TOPIC", key.topic)
+        retries = self._state.topic_of_retries(retry_topic(key.group, topic))
+        properties = {**stored.properties, "RETRY_TOPIC": topic}
+        properties.pop("POP_CK", None)
+        properties.setdefault("1ST_POP_TIME", str(self._state.now_ms()))
+        message = NewMessage.again(stored, retries.name, 0, properties)
+        try:
+            again = self._state.put(message)
+        except (StoreFull, ValueError):
+            # No room for a copy or its properties: the group pops the message itself again.
+            state = self.queues.queue(key)
+            state.next_offset = min(state.next_offset, offset)
+            return
+        # pops of the topic read its retry topic, too
+        self._state.holds.arrived((topic, ANY_QUEUE), again)
 
     # -- queries --------------------------------------------------------------------------------
 
