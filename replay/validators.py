@@ -51,9 +51,7 @@ class Invalid(NamedTuple):
     code: int
     """response code that Java's MQClientException carries; -1: none"""
     reason: str
-    """what is wrong"""
     hint: str
-    """how to fix it"""
     part: str = ""
     """field of the message that is wrong; empty if it is none, or several"""
 

@@ -106,7 +106,6 @@ class Refusal(NamedTuple):
     """Why a request is not replayed."""
 
     why: SkipReason
-    """the reason"""
     detail: str = ""
     """details; may quote the capture"""
 
@@ -115,9 +114,7 @@ class Seen(msgspec.Struct, gc=False):
     """A captured request."""
 
     origin: Origin
-    """where"""
     code: int
-    """request code"""
     ext_fields: dict[str, str]
     """the header's fields as on the wire"""
     flag: int = 0
@@ -137,7 +134,6 @@ class Seen(msgspec.Struct, gc=False):
     pdu: Pdu | None = None
     """the request in the capture, None in a log"""
     header_length: int = 0
-    """bytes of the header"""
 
     @property
     def is_oneway(self) -> bool:
@@ -158,13 +154,10 @@ class CapturedResponse:
     status: str = UNANSWERED
     """answered, unanswered or oneway"""
     code: int | None = None
-    """response code"""
     remark: str | None = None
-    """remark of the response"""
     latency_us: int | None = None
     """request to response, µs; of the attempt that was answered"""
     attempts: int = 1
-    """number of attempts"""
     server_address: str = ""
     """`address:port` of the attempt that was answered, else of the last one"""
     broker: str = ""
@@ -245,7 +238,6 @@ class CapturedSend:
     seen: Seen
     """the request; of several attempts the first"""
     header: CapturedHeader
-    """its header"""
     broker: str = ""
     """broker that it was sent to: as its header names it, else as a route does, else the address"""
     response: CapturedResponse = field(default_factory=CapturedResponse)
@@ -261,7 +253,6 @@ class CapturedSend:
     overtaken_by: list[CapturedSend] = field(default_factory=list)
     """later sends of its conversation that got a response before it"""
     further_attempts: list[Refused] = field(default_factory=list)
-    """further attempts of it"""
     held: int = 0
     """approximate memory while pending, in bytes"""
     gaps: int = 0
@@ -314,7 +305,6 @@ class Refused:
     seen: Seen
     """the request, without its body"""
     refusal: Refusal
-    """why"""
 
 
 def any_header_of(seen: Seen) -> CapturedHeader:

@@ -104,7 +104,6 @@ class CapturedSource:
         a source.
         """
         self.inputs = _expanded(sources)
-        """the inputs"""
         self.sources = names_of(self.inputs)
         """its names"""
         self.responders: set[str] = set()

@@ -116,7 +116,6 @@ class CapturedQueue(NamedTuple):
     broker: str
     """name of the broker group, else the address that was sent to"""
     queue_id: int
-    """number of the queue"""
     strict: bool
     """whether no other queue may be used: ordered messages"""
 
@@ -127,7 +126,6 @@ class RawRequest(NamedTuple):
     command: RemotingCommand
     """its header as captured, but for the opaque"""
     body: bytes
-    """body as captured"""
 
 
 @dataclass(slots=True, eq=False)
@@ -139,7 +137,6 @@ class PlannedSend:
     due: int
     """ns since the run began"""
     captured: CapturedSend
-    """the captured send"""
     messages: tuple[Message, ...]
     """one, or those of a batch"""
     group: str
@@ -181,15 +178,11 @@ class Skipped(NamedTuple):
     """A captured send that is not replayed."""
 
     origin: Origin
-    """where it was captured"""
     why: SkipReason
-    """the reason"""
     detail: str = ""
-    """what exactly"""
     topic: str = ""
     """its topic, where that is known"""
     unique_key: str | None = None
-    """its UNIQ_KEY"""
 
 
 class Planner:

@@ -37,9 +37,7 @@ class Side(NamedTuple):
     """One of the two outcomes of a message."""
 
     result: Result
-    """its outcome"""
     code: int | None
-    """response code"""
 
     @property
     def is_failed(self) -> bool:
@@ -78,9 +76,7 @@ class Example(NamedTuple):
     topic: str
     unique_key: str
     captured: str
-    """captured outcome"""
     replayed: str
-    """replayed outcome"""
 
 
 class Comparison:

@@ -80,7 +80,6 @@ class JournalWriter:
         space, or if a file is not the journal's own.
         """
         self.folder = folder
-        """the folder"""
         self.begun = 0
         """rows `begin` that were written by this run"""
         self.ended = 0

@@ -88,7 +88,6 @@ class ReplayRun:
     in_flight: int
     """sends at once"""
     run: str
-    """name of the run"""
     paced: bool = True
     """steps have times to keep; else nothing is late"""
     raw: bool = False

@@ -69,7 +69,6 @@ class Sent(NamedTuple):
     result: SendResult | None
     """None: it failed"""
     error: ClientError | None
-    """why it failed"""
     attempts: tuple[Attempt, ...]
     """all tries, whatever queue they were for"""
 

@@ -54,11 +54,9 @@ class Broker(SandboxServer):
     def __init__(self, state: BrokerState, injector: Injector) -> None:
         super().__init__(state.hub, injector, state.events)
         self.state = state
-        """its tables"""
         self.schedule = Schedule(state)
         """delayed messages"""
         self.transactions = HalfMessages(state, self.schedule)
-        """half messages"""
         self.pop = PopHandlers(state)
         """POP messages in flight"""
         self._scan: asyncio.TimerHandle | None = None

@@ -32,7 +32,6 @@ class Subscription:
     """A group's subscription to a topic."""
 
     topic: str
-    """the topic"""
     expression: str = SUB_ALL
     """`*`, or tags between `||`; SQL for SQL92"""
     expression_type: str = "TAG"
@@ -87,9 +86,7 @@ class GroupMember:
     client_id: str
     """`ip@instance`"""
     connection: Connection
-    """the connection"""
     language: str
-    """language of its header"""
     version: int
     """MQVersion ordinal of its header"""
     seen_ms: int
@@ -110,7 +107,6 @@ class ConsumerGroup:
     """The members of a consumer group."""
 
     name: str
-    """name of the group"""
     consume_type: str = "CONSUME_PASSIVELY"
     """CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP"""
     message_model: str = "CLUSTERING"
@@ -118,7 +114,6 @@ class ConsumerGroup:
     from_where: str = "CONSUME_FROM_LAST_OFFSET"
     """where a group without offsets begins"""
     members: BoundedTable[Connection, GroupMember] = field(default_factory=lambda: _members(Room()))
-    """its members"""
     subscriptions: BoundedTable[str, Subscription] = field(
         default_factory=lambda: _subscriptions(Room())
     )

@@ -38,7 +38,6 @@ class SandboxEvent(NamedTuple):
     at_ms: int
     """when, ms since the epoch"""
     kind: EventKind
-    """what"""
     server: str
     """`namesrv` or the broker's name"""
     peer: str = ""
@@ -48,7 +47,6 @@ class SandboxEvent(NamedTuple):
     code: int | None = None
     """request code"""
     topic: str = ""
-    """topic of the request"""
     messages: int = 1
     """how many, of sends and pulls"""
     response: int | None = None
@@ -71,7 +69,6 @@ class Events:
 
     def __init__(self, sink: EventSink | None, now_ms: Callable[[], int], server: str) -> None:
         self.server = server
-        """name of the server"""
         self._sink = sink
         self._now_ms = now_ms
 

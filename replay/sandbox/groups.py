@@ -18,7 +18,6 @@ class GroupConfig:
     """Settings of one group."""
 
     name: str
-    """name of the group"""
     consume_enable: bool = True
     """whether it may pull"""
     broadcast_enable: bool = True

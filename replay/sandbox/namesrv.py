@@ -84,13 +84,10 @@ class Registered:
     """A registered broker."""
 
     cluster: str
-    """its cluster"""
     name: str
-    """its name"""
     addresses: BoundedTable[int, str]
     """broker id → `ip:port`; 0 is the master"""
     topics: TopicTable
-    """its topics"""
     listed: Callable[[], bool] = field(default=lambda: True)
     """whether routes name it, now"""
     perm: Callable[[], int] = field(default=lambda: 6)

@@ -37,7 +37,6 @@ class TopicSpec:
     """A topic that is created at the start on every broker."""
 
     name: str
-    """name of the topic"""
     queues: int = 4
     """read and write queues on each broker"""
     perm: int = 6

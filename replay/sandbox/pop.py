@@ -49,11 +49,9 @@ class PopKey(NamedTuple):
     """A queue as a group sees it."""
 
     group: str
-    """consumer group"""
     topic: str
     """topic, or the group's POP retry topic of it"""
     queue_id: int
-    """queue"""
 
 
 @dataclass(slots=True)
@@ -75,9 +73,7 @@ class Expired(NamedTuple):
     """A message whose invisible time has expired."""
 
     key: PopKey
-    """queue and group"""
     offset: int
-    """the message"""
 
 
 class PopQueues:

@@ -43,13 +43,9 @@ class ReceivedRequest:
 
     def __init__(self, connection: Connection, command: RemotingCommand, body: bytes) -> None:
         self.connection = connection
-        """where it came from"""
         self.command = command
-        """its header"""
         self.body = body
-        """its body"""
         self.fields = command.ext_fields
-        """its ext fields"""
         self.header_read = False
         """whether the header of a send was read: its errors then say the region"""
         self.shape: Callable[[ReceivedRequest, HandlerResponse], None] | None = None

@@ -38,13 +38,9 @@ class HandlerResponse(NamedTuple):
     """The response to a request."""
 
     code: int = 0
-    """response code"""
     fields: Mapping[str, str] | None = None
-    """ext fields"""
     body: bytes = b""
-    """body of the response"""
     remark: str | None = None
-    """error text"""
 
 
 class Service(Protocol):
@@ -77,7 +73,6 @@ class Hub:
         self.binary = serialize_type == ROCKETMQ
         """responses have binary headers"""
         self.connections: set[Connection] = set()
-        """open connections"""
         self.opaque = 0
         """number of the last request of a broker"""
         self.commit: Callable[[], None] | None = None

@@ -47,7 +47,6 @@ class BrokerState:
     ) -> None:
         """`address` is the one in routes, `ip:port`."""
         self.name = name
-        """name of the broker"""
         self.address = address
         """`ip:port` in routes and ids"""
         self.options = options
@@ -57,29 +56,20 @@ class BrokerState:
         self.now_ms = now_ms
         """the clock, ms since the epoch"""
         self.events = Events(options.on_event, now_ms, name)
-        """what tells the user"""
         self.tell = self.events.tell
-        """emits an event"""
         self.random = random_
-        """random numbers"""
         self.route: Callable[[str], list[tuple[str, int]]] = lambda _: []
         """topic → (broker, readable queues) of the whole cluster"""
         self.started_ms = now_ms()
-        """when the broker started"""
         self.room = room_of(options.store_limit)
         """byte limit of everything but messages"""
         self.topics = TopicTable(self.room)
-        """its topics"""
         self.groups = GroupTable(self.room)
-        """its subscription groups"""
         self.clients = ClientTable(self.room)
-        """connected clients"""
         self.offsets = OffsetTable(self.room)
-        """offsets of groups"""
         self.locks = LockTable(self.room)
         """queues of orderly consumers"""
         self.store = MessageStore(address, options.store_limit, options.drop_oldest, self.room)
-        """its messages"""
         self.holds = LongPolling(options.held_limit, self.room)
         """held pulls"""
         self.config: dict[str, str] = {}

@@ -43,7 +43,6 @@ class TopicConfig:
     """Settings of one topic."""
 
     name: str
-    """name of the topic"""
     read_queues: int = 16
     """queues that consumers read"""
     write_queues: int = 16
@@ -53,7 +52,6 @@ class TopicConfig:
     sys_flag: int = 0
     """bits of the topic, passed on"""
     order: bool = False
-    """an ordered topic"""
     filter_type: str = "SINGLE_TAG"
     """SINGLE_TAG or MULTI_TAG"""
     attributes: tuple[tuple[str, str], ...] = ()

@@ -69,7 +69,6 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
     status: SendStatus
     """how the message was stored"""
     queue: MessageQueue
-    """where it was stored"""
     queue_offset: int
     """offset in the queue; of a batch that of its first message"""
     offset_msg_id: str
@@ -174,10 +173,8 @@ class Sending(msgspec.Struct, eq=False):
     messages: list[Message] | None = None
     """all of a batch"""
     prepared: Prepared = _NOT_PREPARED
-    """encoded message"""
     # msgspec gives each instance its own copy of an empty default
     attempts: list[Attempt] = []
-    """all attempts so far"""
     hook_errors: list[Exception] = []
     """what send hooks raised so far"""
 

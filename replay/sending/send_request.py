@@ -148,19 +148,16 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
     unique_key: str
     """client's message id; of a batch those of its messages, joined by commas"""
     code: int
-    """request code"""
     sys_flag: int
     """compression and transaction bits"""
     flag: int
     """the application's flag"""
     properties: str
-    """encoded properties"""
     properties_json: str
     """the same, quoted as JSON; empty where headers are binary"""
     body: bytes
     """body as it travels, compressed where it was large enough"""
     message_count: int = 1
-    """messages in the body"""
     reconsume_times: int = 0
     """of a message to a retry topic: deliveries so far"""
     max_reconsume_times: int | None = None
@@ -192,7 +189,6 @@ class SendRequest:
         self._encoder = encoder
         self._fields: dict[str, str] | None = None
         self.prepared = prepared
-        """the message"""
         self.queue = queue
         """where it is to be stored"""
         self.born_ms = born_ms

@@ -75,13 +75,11 @@ class End(NamedTuple):
     message: Message
     """the half message"""
     unique_key: str
-    """its id"""
     transaction_id: str | None
     """the broker's id of the transaction"""
     address: str
     """the broker"""
     state: TransactionState
-    """the outcome"""
     from_check: bool = False
     """it responds to a check"""
 

@@ -30,9 +30,7 @@ class RunningOperation(Generic[T]):
     ) -> None:
         self.done = False
         self.value: T | None = None
-        """its result"""
         self.error: Exception | None = None
-        """its error"""
         self._runner = runner
         self._steps: Steps[T] | None = steps
         self._on_end = on_end

@@ -24,7 +24,6 @@ class PlainRequest:
     def __init__(self, command: RemotingCommand, body: bytes = b"") -> None:
         self._command = command
         self.body = body
-        """encoded body"""
 
     @property
     def code(self) -> int:

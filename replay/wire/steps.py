@@ -97,7 +97,6 @@ class Invoke(msgspec.Struct, eq=False):
     address: str
     """`host:port` to ask"""
     request: Request
-    """the request"""
     deadline: int
     """deadline of the response, ns of the monotonic clock"""
     synchronous: bool = False
@@ -107,7 +106,6 @@ class Invoke(msgspec.Struct, eq=False):
     began: int = 0
     """when it was written, ns of the steady clock; 0: it was not"""
     ended: int = 0
-    """when it ended"""
     opaque: int = 0
     """its number; 0 before it was written"""
     conversation: int = 0

@@ -47,11 +47,8 @@ class PullResult:
     status: str
     """name that RocketMQ's store gives to it"""
     code: int
-    """response code"""
     next_offset: int
-    """next offset to read"""
     records: tuple[StoredRecord, ...] = ()
-    """the messages"""
 
 
 def read_queue(

@@ -38,7 +38,6 @@ class Half:
     next_ms: int
     """time of the next check"""
     checks: int = 0
-    """number of checks"""
 
 
 class HalfMessages:

@@ -67,7 +67,6 @@ class _Armed:
     """An injection that is scheduled or active."""
 
     injection: Injection
-    """what it is"""
     since: float
     """the loop's time that its windows count from"""
     number: int

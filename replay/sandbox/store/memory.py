@@ -45,11 +45,9 @@ class NewMessage:
     topic: str
     """topic to store it under"""
     queue_id: int
-    """queue of it"""
     body: bytes
     """body, compressed where `sys_flag` says so"""
     properties: Mapping[str, str]
-    """all properties"""
     flag: int = 0
     """the application's flag"""
     sys_flag: int = 0

@@ -75,7 +75,6 @@ class StoreFile:
         `on_waiting` is called when there is new data to commit.
         """
         self.path = path
-        """the file"""
         self.on_waiting = on_waiting
         self._waiting = False
         self._messages: list[tuple[str, int, *tuple[object, ...]]] = []
