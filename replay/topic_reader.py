@@ -18,7 +18,7 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.messages.message import StoredMessage
 from dissectors.remoting.messages.records import decode_messages
 
-from .cluster.route import TOPIC_NOT_EXIST, ReadRoute, RouteCache, decode_read_route
+from .cluster.route import TOPIC_NOT_EXIST, ReadRoute, RouteCache, decode_read_route, whole_number
 from .config import ProducerConfig
 from .errors import BrokerError, NameServerError, ResponseError, RouteError
 from .transport.blocking import BlockingNetwork
@@ -124,9 +124,9 @@ class TopicReader:
         tables = self._per_broker(route, RequestCode.GET_TOPIC_STATS_INFO, {"topic": topic})
         return {
             queue: OffsetRange(
-                _number(row, "minOffset"),
-                _number(row, "maxOffset"),
-                _number(row, "lastUpdateTimestamp"),
+                whole_number(row, "minOffset"),
+                whole_number(row, "maxOffset"),
+                whole_number(row, "lastUpdateTimestamp"),
             )
             for broker, value in tables.items()
             for queue, row in _rows(broker, topic, value)
@@ -147,7 +147,7 @@ class TopicReader:
         fields = {"consumerGroup": group, "topic": topic}
         stats = self._per_broker(route, RequestCode.GET_CONSUME_STATS, fields)
         return {
-            queue: _number(row, "consumerOffset")
+            queue: whole_number(row, "consumerOffset")
             for broker, value in stats.items()
             for queue, row in _rows(broker, topic, value)
         }
@@ -338,8 +338,3 @@ def _rows(
         number = key.get("queueId")
         if key.get("topic") == topic and isinstance(number, int):
             yield TopicQueue(broker, number), row
-
-
-def _number(row: Mapping[str, object], name: str) -> int:
-    value = row.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0

@@ -144,10 +144,10 @@ def _rows_of(rows: object, most_queues: int | None) -> Iterator[tuple[str, int, 
     """Yield broker name, permission, and number of write queues of each row."""
     for row in rows if isinstance(rows, list) else ():
         name = _member(row, "brokerName")
-        perm, writes = _number(row, "perm"), _number(row, "writeQueueNums")
+        perm, writes = whole_number(row, "perm"), whole_number(row, "writeQueueNums")
         if most_queues is not None:
             # as Java: a topic that a send creates gets as many queues as the template has to read
-            writes = min(most_queues, _number(row, "readQueueNums"))
+            writes = min(most_queues, whole_number(row, "readQueueNums"))
         if isinstance(name, str):
             yield name, perm, max(writes, 0)
 
@@ -178,7 +178,7 @@ def _logical(topic: str, mapping: Mapping[object, object]) -> tuple[dict[Message
         scope = scope if isinstance(scope, str) and scope else _GLOBAL
         # as TopicQueueMappingUtils.getMockBrokerName: the global scope loses two underscores
         logical_name = "__syslo__global__" if scope == _GLOBAL else f"{_LOGICAL}{scope}"
-        epoch, total = _number(info, "epoch"), _number(info, "totalQueues")
+        epoch, total = whole_number(info, "epoch"), whole_number(info, "totalQueues")
         totals[logical_name] = max(totals.get(logical_name, (-1, 0)), (epoch, total))
         for number in current if isinstance(current, dict) else ():
             queue_id = natural_of(str(number))
@@ -227,13 +227,15 @@ def decode_read_route(body: bytes) -> ReadRoute | None:
     rows = value.get("queueDatas")
     left = MOST_QUEUES
     for row in rows if isinstance(rows, list) else ():
-        name, perm = _member(row, "brokerName"), _number(row, "perm")
+        name, perm = _member(row, "brokerName"), whole_number(row, "perm")
         if not isinstance(name, str):
             continue
-        reads = min(max(_number(row, "readQueueNums"), 0), left) if perm & READ else 0
+        reads = min(max(whole_number(row, "readQueueNums"), 0), left) if perm & READ else 0
         left -= reads
         route.queues[name] = reads
-        route.write_queues[name] = max(_number(row, "writeQueueNums"), 0) if perm & WRITE else 0
+        route.write_queues[name] = (
+            max(whole_number(row, "writeQueueNums"), 0) if perm & WRITE else 0
+        )
         route.permissions[name] = perm
     return route._replace(is_static=bool(value.get("topicQueueMappingByBroker")))
 
@@ -242,7 +244,8 @@ def _member(row: object, name: str) -> object:
     return row.get(name) if isinstance(row, dict) else None
 
 
-def _number(row: object, name: str) -> int:
+def whole_number(row: object, name: str) -> int:
+    """Return a member of a row that is a number; 0 if it is none."""
     value = _member(row, name)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 

@@ -3,17 +3,10 @@
 A broker that failed or answered slowly is avoided for a time. Nothing here has a clock or a socket:
 times are arguments, in milliseconds of the client's clock, and what Java draws at random is drawn
 from a `Random` that may be given. The producer and the isolation report decide by this same code.
-RocketMQ: MQFaultStrategy, LatencyFaultToleranceImpl, TopicPublishInfo, ThreadLocalIndex, and what
-DefaultMQProducerImpl and MQClientAPIImpl report to them.
 
 ============================  ===================  =================  =========================
 generation (client versions)  ``4.7`` (to 4.7.1)   ``4.8`` (to 5.1.3)  ``5.1`` (from 5.1.4)
 ============================  ===================  =================  =========================
-``latencyMax``, ms            50 100 550 1000      the same           50 100 550 1800 3000 5000
-                              2000 3000 15000                         15000
-``notAvailableDuration``, s   0 0 30 60 120 180    the same           0 0 2 5 6 10 30
-                              600
-an isolation counts as        30 s, so 600 s       the same           10 s, so 10 s
 an update of the item         replaces the time:   the same           only moves it later: a fast
                               a fast response ends                    response ends nothing
                               the isolation
@@ -31,9 +24,11 @@ first look at queue           a retry goes on      the same           a retry be
 3. One of the better half of the items, in turn (``pickOneAtLeast``). All but 4.9.8 write that
    broker's name into the shared queue object, so the topic's queues are another list afterwards.
 
-Below the first `latencyMax` the duration is 0. A broker without an item is available and reachable.
-Off, all generations take the next queue that is not on the last broker. Read in the sources of the
-tags 4.1.0 to 5.3.3 of apache/rocketmq; 4.9.8 and 5.5.0 are compared with recorded runs.
+A broker without an item is available and reachable. Off, all generations take the next queue that
+is not on the last broker. Read in the sources of the tags 4.1.0 to 5.3.3 of apache/rocketmq; 4.9.8
+and 5.5.0 are compared with recorded runs.
+RocketMQ: MQFaultStrategy, LatencyFaultToleranceImpl, TopicPublishInfo, ThreadLocalIndex, and what
+DefaultMQProducerImpl and MQClientAPIImpl report to them.
 """
 
 from __future__ import annotations

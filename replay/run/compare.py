@@ -7,6 +7,7 @@ message failed if it was rejected, or is unanswered and not oneway. Conditions o
 
 from __future__ import annotations
 
+import operator
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -220,13 +221,13 @@ class ComparisonCondition:
 
 
 _OPERATORS: Final[dict[str, Callable[[int, Fraction], bool]]] = {
-    ">": lambda seen, limit: seen > limit,
-    ">=": lambda seen, limit: seen >= limit,
-    "<": lambda seen, limit: seen < limit,
-    "<=": lambda seen, limit: seen <= limit,
-    "==": lambda seen, limit: seen == limit,
-    "=": lambda seen, limit: seen == limit,
-    "!=": lambda seen, limit: seen != limit,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "=": operator.eq,
+    "!=": operator.ne,
 }
 _COUNTS: Final = (
     *("failures", "new-failures", "fixed", "maybe-twice", "attempts", "moved", "messages"),

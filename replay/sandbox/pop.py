@@ -453,13 +453,8 @@ class PopHandlers:
 
     def _known(self, key: PopKey, request: ReceivedRequest) -> None:
         config = self._state.topic_of_consumers(key.topic)
-        if not 0 <= key.queue_id < config.read_queues:
-            raise BadRequest(
-                f"queueId[{key.queue_id}] is illegal, topic:[{key.topic}] "
-                f"topicConfig.readQueueNums:[{config.read_queues}] "
-                f"consumer:[/{request.connection.peer}]",
-                ResponseCode.MESSAGE_ILLEGAL,
-            )
+        peer = request.connection.peer
+        self._state.check_queue(config, key.queue_id, peer, ResponseCode.MESSAGE_ILLEGAL)
 
     # -- redelivery -------------------------------------------------------------------------------
 

@@ -147,8 +147,10 @@ class Sandbox:
         sockets = self._bind_with_vip(port) if options.vip else [self._bind(port)]
         self._bound[name] = sockets
         address = endpoint_text(options.advertised or options.host, sockets[0].getsockname()[1])
-        broker = self._broker(name, address, injector)
-        broker.state.route = names.readable_queues
+        chance = random.Random(self._random.random())
+        state = BrokerState(name, address, options, self.hub, now_ms, chance)
+        state.route = names.readable_queues
+        broker = self.brokers[name] = Broker(state, injector)
         addresses = addresses_in(Room())
         addresses.put(0, address)
         names.add(
@@ -156,19 +158,13 @@ class Sandbox:
                 options.cluster,
                 name,
                 addresses,
-                broker.state.topics,
-                listed=functools.partial(injector.is_listed, name),
-                perm=functools.partial(_perm_of, broker, injector),
+                state.topics,
+                listed=lambda: injector.is_listed(name),
+                perm=lambda: state.perm & injector.perm(name),
             )
         )
         injector.watch(broker)
         self.addresses = {**self.addresses, name: address}
-
-    def _broker(self, name: str, address: str, injector: Injector) -> Broker:
-        chance = random.Random(self._random.random())
-        state = BrokerState(name, address, self.options, self.hub, now_ms, chance)
-        broker = self.brokers[name] = Broker(state, injector)
-        return broker
 
     def _bind(self, port: int) -> socket.socket:
         """Return a socket bound to a port, or any free one for 0; SandboxError if in use."""
@@ -299,7 +295,3 @@ def run_sandbox(
     if not run_server(box, started, tick, stoppable, seconds):
         raise KeyboardInterrupt
     return box
-
-
-def _perm_of(broker: Broker, injector: Injector) -> int:
-    return broker.state.perm & injector.perm(broker.name)

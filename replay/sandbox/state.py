@@ -106,6 +106,15 @@ class BrokerState:
             )
         return config
 
+    def check_queue(self, config: TopicConfig, queue_id: int, peer: str, code: int) -> None:
+        """Raise BadRequest with `code` if a topic has no such queue to read."""
+        if not 0 <= queue_id < config.read_queues:
+            raise BadRequest(
+                f"queueId[{queue_id}] is illegal, topic:[{config.name}] topicConfig.readQueueNums:"
+                f"[{config.read_queues}] consumer:[/{peer}]",
+                code,
+            )
+
     def check_group(self, group: str) -> None:
         """Raise BadRequest if a group may not consume."""
         if not self.groups.of(group).consume_enable:

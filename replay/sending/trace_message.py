@@ -45,7 +45,7 @@ class TraceDispatcher:
         self._config: ProducerConfig = config
         self._buffer = TraceBuffer(topic=config.trace_topic)
         # A second group over the same connections, without hooks: traces are not traced.
-        group = trace_group(config.group, 1)
+        group = trace_group(config.group)
         wrapped = len(wrap_namespace(config.namespace, group)) - len(group)
         self._sender = Sender(
             sender.client,
@@ -142,9 +142,9 @@ _DELAYS: Final = ("DELAY", "__STARTDELIVERTIME")
 TraceRecord = Mapping[str, object]
 
 
-def trace_group(group: str, number: int) -> str:
-    """Return the producer group for traces of a group's `number`th producer (from 1)."""
-    return f"{TRACER_PREFIX}-{group}-PRODUCE-{number}"
+def trace_group(group: str) -> str:
+    """Return the producer group for traces of a group's first producer."""
+    return f"{TRACER_PREFIX}-{group}-PRODUCE-1"
 
 
 def record_of_send(

@@ -186,12 +186,7 @@ class QueueHandlers(StateHandlers):
                 ResponseCode.NO_PERMISSION,
                 {"forbiddenType": "3"} if state.options.is_5 else None,
             )
-        if not 0 <= queue_id < config.read_queues:
-            raise BadRequest(
-                f"queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:"
-                f"[{config.read_queues}] consumer:[/{request.connection.peer}]",
-                state.argument_code,
-            )
+        state.check_queue(config, queue_id, request.connection.peer, state.argument_code)
 
     def _subscription(
         self, request: ReceivedRequest, group: str, topic: str, sys_flag: int

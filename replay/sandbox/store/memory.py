@@ -396,6 +396,4 @@ def _utf8(topic: str) -> bytes:
     return topic.encode("utf-8", "replace")
 
 
-@lru_cache(maxsize=4096)
-def _host(host: str) -> tuple[bytes, int]:
-    return address_of(host)
+_host = lru_cache(maxsize=4096)(address_of)

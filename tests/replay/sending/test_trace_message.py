@@ -71,7 +71,7 @@ def test_the_trace_message_is_the_one_that_java_sent(name: str) -> None:
             records.append(record)
     (fields, properties, body), *more = traced
     assert not more
-    assert fields["a"] == trace_group("sample_group", 1)
+    assert fields["a"] == trace_group("sample_group")
     theirs = [dict(record) for record in decode_trace(body).records]
     for ours, java in zip(records, theirs, strict=True):
         # The clock is read once more between the two times that Java tells.
