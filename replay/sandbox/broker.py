@@ -20,6 +20,7 @@ from dissectors.remoting.topic_names import (
 )
 from dissectors.remoting.versions import VERSIONS
 
+from .configs import OWN_TOPICS, READ, WRITE, TopicConfig
 from .errors import SandboxError
 from .events import EventKind
 from .handlers.broker_requests import BrokerHandlers
@@ -39,7 +40,6 @@ from .service import SandboxServer
 from .state import BrokerState
 from .store.memory import StoreFull
 from .store.sqlite import BrokerJournal
-from .topics import OWN_TOPICS, READ, WRITE, TopicConfig
 
 _SCAN_SECONDS: Final = 5.0
 _RESTORED_AT_ONCE: Final = 500

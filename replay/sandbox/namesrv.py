@@ -17,6 +17,7 @@ from dissectors.remoting.fastjson.codec import encode_json
 from dissectors.remoting.versions import V4_9_4
 
 from .clients import NAME_LIMIT
+from .configs import WRITE, TopicConfig, TopicTable, topic_of_value
 from .events import EventKind, Events
 from .injection.injector import Injector
 from .options import SandboxOptions
@@ -24,7 +25,6 @@ from .request import BadRequest, ReceivedRequest, handlers_of, serves, settings_
 from .room import BoundedTable, Room, room_of, weight_of
 from .server import Connection, HandlerResponse, Hub
 from .service import SandboxServer
-from .topics import WRITE, TopicConfig, TopicTable, topic_of_value
 
 NAME: Final = "namesrv"
 _STANDARD_JSON_SINCE: Final = V4_9_4

@@ -26,6 +26,7 @@ from dissectors.remoting.ids.pop_receipts import (
 from dissectors.remoting.topic_names import RETRY_PREFIX
 
 from .clients import EXPRESSION_LIMIT, NAME_LIMIT, Subscription, subscription_of
+from .configs import READ, TopicConfig
 from .events import EventKind
 from .handlers.client_requests import json_object, objects_of, text_of
 from .long_polling import Held
@@ -36,7 +37,6 @@ from .server import HandlerResponse
 from .state import ANY_QUEUE, BrokerState
 from .store.memory import NewMessage, StoreFull
 from .store.shelf import StoredQueue, StoredRecord
-from .topics import READ, TopicConfig
 
 IN_FLIGHT_LIMIT: Final = 200_000
 """messages handed out and not acknowledged, at one broker"""

@@ -16,8 +16,8 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.versions import V5_3_2
 
 from .clients import ClientTable
+from .configs import GroupConfig, GroupTable, TopicConfig, TopicTable
 from .events import EventKind, Events
-from .groups import GroupConfig, GroupTable
 from .long_polling import LongPolling
 from .offsets import LockTable, OffsetTable
 from .options import SandboxOptions
@@ -26,7 +26,6 @@ from .room import room_of
 from .server import Connection, Hub
 from .store.memory import MessageStore, NewMessage
 from .store.shelf import StoredRecord
-from .topics import TopicConfig, TopicTable
 
 ANY_QUEUE: Final = -1
 """Queue id of POP requests that take from every queue."""

@@ -21,12 +21,11 @@ from dissectors.remoting.messages.message import encode_message
 from dissectors.remoting.topic_names import RETRY_PREFIX
 
 from ..clients import ConsumerGroup
-from ..groups import group_of_value
+from ..configs import TopicConfig, group_of_value
 from ..request import BadRequest, ReceivedRequest, serves
 from ..server import Connection, HandlerResponse
 from ..state import StateHandlers
 from ..store.shelf import StoredQueue
-from ..topics import TopicConfig
 from .client_requests import json_object, objects_of
 
 _MOST_ROWS: Final = 100_000

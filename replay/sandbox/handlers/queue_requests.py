@@ -16,6 +16,7 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.java_hash import java_hash
 
 from ..clients import EXPRESSION_LIMIT, Subscription, subscription_of
+from ..configs import READ
 from ..events import EventKind
 from ..long_polling import Held
 from ..request import BadRequest, ReceivedRequest, serves
@@ -23,7 +24,6 @@ from ..server import HandlerResponse
 from ..state import StateHandlers
 from ..store.memory import StoreFull
 from ..store.shelf import StoredQueue, StoredRecord
-from ..topics import READ
 
 FLAG_COMMIT: Final = 1
 FLAG_SUSPEND: Final = 2

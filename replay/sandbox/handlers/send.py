@@ -29,14 +29,13 @@ from dissectors.remoting.sysflag import COMMIT, ROLLBACK, TRANSACTION_MASK
 from dissectors.remoting.topic_names import DLQ_PREFIX, NOT_FOR_SENDS, RETRY_PREFIX
 
 from ...unique_id import UniqueIds
+from ..configs import WRITE, GroupConfig, TopicConfig, why_no_name
 from ..events import EventKind
-from ..groups import GroupConfig
 from ..request import BadRequest, ReceivedRequest, number_of, serves
 from ..server import HandlerResponse
 from ..state import BrokerState
 from ..store.memory import NewMessage
 from ..store.shelf import StoredRecord
-from ..topics import WRITE, TopicConfig, why_no_name
 from .schedule import TIMER_UNITS, Schedule
 from .transaction import HalfMessages
 

@@ -10,10 +10,10 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.fastjson.codec import encode_json
 from dissectors.remoting.topic_names import is_system_topic
 
+from ..configs import OWN_TOPICS, TopicConfig, topic_of_value, why_no_name
 from ..request import BadRequest, ReceivedRequest, serves
 from ..server import HandlerResponse
 from ..state import StateHandlers
-from ..topics import OWN_TOPICS, TopicConfig, topic_of_value, why_no_name
 from .client_requests import json_object, objects_of
 
 

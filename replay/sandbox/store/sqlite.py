@@ -27,9 +27,8 @@ from dissectors.remoting.messages.message import StoredMessage
 from dissectors.remoting.messages.records import decode_messages
 from dissectors.temporary import PRIVATE, create_new
 
+from ..configs import GroupConfig, TopicConfig, group_of_value, topic_of_value
 from ..errors import SandboxError
-from ..groups import GroupConfig, group_of_value
-from ..topics import TopicConfig, topic_of_value
 from .shelf import StoredRecord, physical_offset_of
 
 _APPLICATION: Final = 0x524D5153
