@@ -185,7 +185,7 @@ class NameServer(SandboxServer):
         return [broker for broker in self._brokers.values() if broker.listed()]
 
     @serves(RequestCode.GET_BROKER_CLUSTER_INFO)
-    def cluster(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+    def cluster(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 106: return every broker."""
         clusters: dict[str, list[str]] = {}
         for broker in self._listed():
@@ -199,7 +199,7 @@ class NameServer(SandboxServer):
         return HandlerResponse(body=encode_body(RequestCode.GET_BROKER_CLUSTER_INFO, True, value))
 
     @serves(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
-    def all_topics(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+    def all_topics(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 206: return the names of all topics."""
         return _topic_list(self._names(self._listed()))
 
@@ -210,7 +210,7 @@ class NameServer(SandboxServer):
         return _topic_list(self._names(b for b in self._listed() if b.cluster == cluster))
 
     @serves(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS)
-    def system_topics(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+    def system_topics(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 304: return cluster and broker names, which are topics as well."""
         names = {name for broker in self._listed() for name in (broker.cluster, broker.name)}
         first = next((broker.addresses[min(broker.addresses)] for broker in self._listed()), None)
@@ -323,7 +323,7 @@ class NameServer(SandboxServer):
         return HandlerResponse()
 
     @serves(RequestCode.QUERY_DATA_VERSION)
-    def data_version(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+    def data_version(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 322: report that topics must always be registered."""
         return HandlerResponse(0, {"changed": "true"})
 
@@ -346,7 +346,7 @@ class NameServer(SandboxServer):
         return name
 
     @serves(RequestCode.GET_NAMESRV_CONFIG)
-    def config(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+    def config(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 319: return settings, one per line."""
         return HandlerResponse(body=settings_text(self._config))
 
@@ -365,12 +365,12 @@ class NameServer(SandboxServer):
         RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST,
         RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST,
     )
-    def no_topics(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+    def no_topics(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 311 to 313: return the topics of units, of which a sandbox has none."""
         return _topic_list(())
 
     @serves(RequestCode.DELETE_TOPIC_IN_NAMESRV, RequestCode.BROKER_HEARTBEAT)
-    def done(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+    def done(self, request: ReceivedRequest) -> HandlerResponse:
         """Do nothing: own brokers are read on each request."""
         return HandlerResponse()
 

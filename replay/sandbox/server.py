@@ -239,7 +239,7 @@ class Connection(asyncio.Protocol):
         # as Netty without ALLOW_HALF_CLOSURE
         return False
 
-    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002
+    def connection_lost(self, error: Exception | None) -> None:
         """Handle the end of the connection."""
         self._forget()
 

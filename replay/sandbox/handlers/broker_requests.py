@@ -42,7 +42,7 @@ class BrokerHandlers(StateHandlers):
     """Serves requests about one broker."""
 
     @serves(RequestCode.GET_BROKER_RUNTIME_INFO)
-    def runtime(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+    def runtime(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 28: return runtime figures, as shown by `mqadmin brokerStatus`."""
         state = self._state
         now = state.now_ms()
@@ -75,7 +75,7 @@ class BrokerHandlers(StateHandlers):
         return HandlerResponse(body=encode_json({"table": dict(sorted(table.items()))}))
 
     @serves(RequestCode.GET_BROKER_CONFIG)
-    def config(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+    def config(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 26: return settings, one per line."""
         options = self._state.options
         settings = {
@@ -127,13 +127,13 @@ class BrokerHandlers(StateHandlers):
         raise BadRequest(f"The stats <{name}> <{key}> not exist")
 
     @serves(RequestCode.GET_ALL_DELAY_OFFSET)
-    def delay_offsets(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+    def delay_offsets(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 45: return the offsets of delay levels, of which the sandbox keeps none."""
         version = {"dataVersion": self._state.data_version(0)} if self._state.options.is_5 else {}
         return HandlerResponse(body=encode_json({**version, "offsetTable": {}}))
 
     @serves(RequestCode.GET_BROKER_HA_STATUS)
-    def ha_status(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+    def ha_status(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 907: describe a master without slaves, as every broker of a sandbox is."""
         client = dict.fromkeys(
             ("lastReadTimestamp", "lastWriteTimestamp", "masterFlushOffset", "maxOffset"), 0
@@ -148,12 +148,12 @@ class BrokerHandlers(StateHandlers):
         return HandlerResponse(body=encode_json(value))
 
     @serves(RequestCode.GET_BROKER_EPOCH_CACHE)
-    def epochs(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+    def epochs(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 1007: reject it, as a broker without a controller does."""
         raise BadRequest("this request only for controllerMode ")
 
     @serves(RequestCode.GET_COLD_DATA_FLOW_CTR_INFO)
-    def cold_data(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+    def cold_data(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 2003: return the thresholds of a broker that limits no cold reads."""
         value = {
             "runtimeTable": {},
@@ -165,12 +165,12 @@ class BrokerHandlers(StateHandlers):
         return HandlerResponse(body=encode_json(value))
 
     @serves(*_USER_REQUESTS)
-    def users(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+    def users(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 3001 to 3005: reject them, as a broker without authentication does."""
         raise BadRequest("An system error occurred, please try again later.")
 
     @serves(*_ACL_REQUESTS)
-    def acls(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+    def acls(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 3006 to 3010: reject them, as a broker without authorization does."""
         what = "authorization" if self._state.options.version > V5_3_3 else "authentication"
         raise BadRequest(
@@ -184,7 +184,7 @@ class BrokerHandlers(StateHandlers):
         RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG,
         RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG,
     )
-    def done(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+    def done(self, request: ReceivedRequest) -> HandlerResponse:
         """Do nothing."""
         return HandlerResponse()
 

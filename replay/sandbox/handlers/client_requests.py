@@ -211,7 +211,7 @@ class ClientHandlers(StateHandlers):
         return HandlerResponse()
 
     @serves(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE)
-    def all_modes(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+    def all_modes(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 402: return the configured modes of groups and topics."""
         modes: dict[str, dict[str, object]] = {}
         for (topic, group), mode in self._modes.items():

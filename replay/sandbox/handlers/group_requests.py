@@ -58,7 +58,7 @@ class GroupHandlers(StateHandlers):
             raise BadRequest("there are too many groups, or the name of this one is too long")
 
     @serves(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
-    def all_configs(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+    def all_configs(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 201: return every group."""
         is_5 = self._state.options.is_5
         table = {config.name: config.value(is_5) for config in self._state.groups}
@@ -124,7 +124,7 @@ class GroupHandlers(StateHandlers):
         return HandlerResponse(body=encode_json(value))
 
     @serves(RequestCode.GET_ALL_PRODUCER_INFO)
-    def all_producers(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+    def all_producers(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 328: return the clients of all producer groups."""
         data = {
             group: [
@@ -311,7 +311,7 @@ class GroupHandlers(StateHandlers):
         return HandlerResponse(body=encode_json(value))
 
     @serves(RequestCode.GET_ALL_CONSUMER_OFFSET)
-    def all_offsets(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+    def all_offsets(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 43: return every offset."""
         value = {
             "dataVersion": self._state.data_version(0),

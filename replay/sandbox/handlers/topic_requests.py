@@ -61,7 +61,7 @@ class TopicHandlers(StateHandlers):
             raise BadRequest("there are too many topics")
 
     @serves(RequestCode.GET_ALL_TOPIC_CONFIG)
-    def all_configs(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+    def all_configs(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 21: return every topic."""
         is_5 = self._state.options.is_5
         table = {config.name: config.value(is_5) for config in self._state.topics}
@@ -114,7 +114,7 @@ class TopicHandlers(StateHandlers):
         return HandlerResponse()
 
     @serves(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER)
-    def system_topics(self, request: ReceivedRequest) -> HandlerResponse:  # noqa: ARG002
+    def system_topics(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 305: return RocketMQ's own topics."""
         return HandlerResponse(body=encode_json({"topicList": sorted(OWN_TOPICS)}))
 
