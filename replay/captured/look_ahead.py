@@ -242,10 +242,10 @@ class LookAhead:
     def _note_responding(self, key: RequestKey) -> None:
         """Remember that a connection of a log has responses."""
         connection = _connection_of(key)
-        self._responding.pop(connection, None)
         self._responding[connection] = None
+        self._responding.move_to_end(connection)
         if len(self._responding) > MAX_KEYS:
-            del self._responding[next(iter(self._responding))]
+            self._responding.popitem(last=False)
 
     def _refuse(self, seen: Seen, refusal: Refusal) -> Refused:
         seen.body, seen.messages, seen.pdu = b"", None, None

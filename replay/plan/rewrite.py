@@ -1,19 +1,8 @@
 """Rewrite messages before they are replayed, by rules of a TOML file and Python functions.
 
-The file is a list of rules, applied in order; each to the messages that fit its conditions::
-
-    [[rule]]
-    if = { topic = "^Order", property.tenant = "^acme$" }   # regular expressions, all must be found
-    topic = { match = "^", replace = "test_" }               # or a text that takes its place
-    group = "replay-group"
-    tag = { match = "^v1-", replace = "" }
-    key = { match = '\\d{4}$', replace = "0000" }
-    body = { match = '"card":"\\d+"', replace = '"card":"0"' }
-    property = { tenant = "test", secret = false }           # false removes it
-    # drop = true                                            # leaves the message out
-
-A file's code runs only in `rewrite_of`, from the bytes that were read. Rules cannot change the
-UNIQ_KEY: keeping it is an option.
+A file is a list of `[[rule]]`, applied in order; each to the messages that fit its conditions:
+see docs/replay.md. A file's code runs only in `rewrite_of`, from the bytes that were read.
+Rules cannot change the UNIQ_KEY: keeping it is an option.
 """
 
 from __future__ import annotations

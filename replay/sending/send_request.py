@@ -2,9 +2,8 @@
 
 A message is prepared once (properties, compression, sysFlag) and gets one `SendRequest` per
 attempt; a resend has another queue, time, and opaque, but the same UNIQ_KEY.
-RocketMQ: DefaultMQProducerImpl.sendKernelImpl, tryToCompressMessage, MQClientAPIImpl.sendMessage,
-SendMessageRequestHeader, SendMessageRequestHeaderV2.encode, RemotingCommand.encodeHeader,
-RocketMQSerializable, MessageDecoder.messageProperties2String.
+RocketMQ: DefaultMQProducerImpl.sendKernelImpl, MQClientAPIImpl.sendMessage, MessageDecoder,
+SendMessageRequestHeaderV2.encode, RemotingCommand.encodeHeader, RocketMQSerializable.
 """
 
 from __future__ import annotations
