@@ -20,6 +20,7 @@ from dissectors.conversations.conversation import Pdu
 from dissectors.foreign import integer_of
 from dissectors.remoting.code_sets import REPLIES, SENDS, STORED
 from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.messages.batch import decode_batch
 from dissectors.remoting.messages.compression import decompress
 from dissectors.remoting.messages.properties import decode_properties, value_in
@@ -114,17 +115,8 @@ class Seen(msgspec.Struct, gc=False):
     """A captured request."""
 
     origin: Origin
-    code: int
-    ext_fields: dict[str, str]
-    """the header's fields as on the wire"""
-    flag: int = 0
-    """bit 1 oneway"""
-    language: str = ""
-    """language of the client"""
-    version: int = 0
-    """MQVersion ordinal of the client"""
-    serialize_type: str = "JSON"
-    """JSON or ROCKETMQ"""
+    command: RemotingCommand
+    """its header; without ext fields once its messages were taken"""
     body: bytes = b""
     """the body as on the wire; empty in a log, which has `messages`"""
     missing: int = 0
@@ -134,11 +126,6 @@ class Seen(msgspec.Struct, gc=False):
     pdu: Pdu | None = None
     """the request in the capture, None in a log"""
     header_length: int = 0
-
-    @property
-    def is_oneway(self) -> bool:
-        """Whether the request is oneway."""
-        return self.flag & 3 == 2
 
     @property
     def size(self) -> int:
@@ -288,7 +275,7 @@ class CapturedSend:
         self.released = True
         self.seen.body = b""
         self.seen.messages = None
-        self.seen.ext_fields = {}
+        self.seen.command = msgspec.structs.replace(self.seen.command, ext_fields={})
         if self.seen.pdu is not None:  # its connection may still wait for the response
             self.seen.pdu.forget_fields()
         self.header = self.header.shortened()
@@ -309,21 +296,21 @@ class Refused:
 
 def any_header_of(seen: Seen) -> CapturedHeader:
     """Return topic, group, and queue from the header of any request; for the raw mode."""
-    header = send_header_of(seen) if seen.code in SENDS else None
+    fields = seen.command.ext_fields
+    header = send_header_of(seen) if seen.command.code in SENDS else None
     if isinstance(header, CapturedHeader):
         return header
-    topic, group, broker = (
-        first_of(seen.ext_fields, names) or "" for names in (TOPICS, GROUPS, BROKERS)
-    )
-    queue = _int(seen.ext_fields.get("queueId"), -1)
+    topic, group, broker = (first_of(fields, names) or "" for names in (TOPICS, GROUPS, BROKERS))
+    queue = _int(fields.get("queueId"), -1)
     queue_id = -1 if queue is None else queue
     return CapturedHeader(topic, group, queue_id, broker, 0, 0, 0, "", False, False)
 
 
 def send_header_of(seen: Seen) -> CapturedHeader | Refusal:
     """Return the header of a send request, or the reason why it cannot be read."""
-    get = seen.ext_fields.get
-    names = send_fields_of(seen.code)
+    code, fields = seen.command.code, seen.command.ext_fields
+    get = fields.get
+    names = send_fields_of(code)
     topic = get(names.topic)
     if not topic:
         return Refusal(SkipReason.DAMAGED, "the header names no topic")
@@ -336,13 +323,13 @@ def send_header_of(seen: Seen) -> CapturedHeader | Refusal:
         topic,
         get(names.producer_group) or "",
         queue_id,
-        get(names.broker_name) or first_of(seen.ext_fields, BROKERS) or "",
+        get(names.broker_name) or first_of(fields, BROKERS) or "",
         sys_flag,
         flag,
         _int(get(names.born_timestamp), 0) or 0,
         properties,
-        seen.code == BATCH or get(names.batch) == "true",
-        seen.code in REPLIES or value_in(properties, "MSG_TYPE") == "reply",
+        code == BATCH or get(names.batch) == "true",
+        code in REPLIES or value_in(properties, "MSG_TYPE") == "reply",
     )
 
 

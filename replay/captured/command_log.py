@@ -14,6 +14,7 @@ import msgspec
 
 from dissectors.foreign import Unreadable, base64_of, json_of
 from dissectors.remoting.broker_addresses import broker_addresses_of
+from dissectors.remoting.command import RemotingCommand
 from dissectors.rows.bounded_lines import BoundedLines, LineTooLong
 from dissectors.times import moment_of
 
@@ -166,12 +167,16 @@ class LogReader:
         messages = row.messages or []
         return Seen(
             origin,
-            row.code,
-            row.ext_fields,
-            row.flag,
-            row.language or "",
-            row.version,
-            row.serialize_type,
+            RemotingCommand(
+                row.code,
+                row.opaque,
+                row.flag,
+                row.language or "",
+                row.version,
+                None,
+                row.ext_fields,
+                row.serialize_type,
+            ),
             b"",
             # a log does not say how much of a cut body is missing: any number above 0 refuses it
             row.missing_bytes

@@ -110,7 +110,7 @@ class LookAhead:
         """Take the next request, which is a send or the end of a transaction."""
         # packets may be out of order, but what is over stays over
         self._now = max(self._now, seen.origin.time)
-        if seen.code == END_TRANSACTION and not self._raw:
+        if seen.command.code == END_TRANSACTION and not self._raw:
             self._end_transaction(seen)
             return
         header = any_header_of(seen) if self._raw else send_header_of(seen)
@@ -137,7 +137,7 @@ class LookAhead:
         if (seen.origin.capture, seen.origin.conversation) not in self._open:
             captured.held += CONNECTION_BYTES
         self._note_open(captured, seen)
-        if seen.is_oneway:
+        if seen.command.is_oneway:
             captured.response.status = ONEWAY
             # a half message still waits for the end of its transaction
             captured.settled = self._raw or not header.is_half
@@ -269,7 +269,7 @@ class LookAhead:
         """
         seen = captured.seen
         # A producer keeps the UNIQ_KEY for a retry; a stored message with the same one is another.
-        if seen.is_oneway:
+        if seen.command.is_oneway:
             return False
         first = self._keys.get(key)
         if (
@@ -341,7 +341,7 @@ class LookAhead:
         return 0 < captured.due < self._now - MAX_CHECK_WAIT
 
     def _note_open(self, captured: CapturedSend, seen: Seen) -> None:
-        if seen.is_oneway:
+        if seen.command.is_oneway:
             return
         self._wait_for(seen, captured, captured.broker)
         place = seen.origin.capture, seen.origin.conversation
@@ -393,12 +393,12 @@ class LookAhead:
 
     def _end_transaction(self, seen: Seen) -> None:
         """Set the outcome of a half message; another may follow an unknown one."""
-        get = seen.ext_fields.get
+        get = seen.command.ext_fields.get
         half = self._keys.get(get("msgId") or "") or self._keys.get(get("transactionId") or "")
         key = get("msgId") or get("transactionId")
         if key and self._is_inner_hop(seen, f"{END_TRANSACTION} {key}"):
             return
-        state = transaction_state_of(seen.ext_fields)
+        state = transaction_state_of(seen.command.ext_fields)
         if half is None or not half.header.is_half or state is None:
             self._refuse(seen, Refusal(SkipReason.NOT_A_SEND, "END_TRANSACTION"))
             return

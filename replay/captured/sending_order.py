@@ -67,7 +67,7 @@ class SendingOrder:
         if turn.queue == queue and turn.waiting is None:
             turn.repeats = True
         turn.queue = queue
-        turn.waiting = None if captured.seen.is_oneway else origin
+        turn.waiting = None if captured.seen.command.is_oneway else origin
         sender.latest = origin
         self._queues.pop(queue, None)
         _latest(self._queues, queue, origin)

@@ -197,21 +197,8 @@ class CapturedSource:
         self._ahead.request(self._seen_of(pdu))
 
     def _seen_of(self, pdu: Pdu) -> Seen:
-        command = pdu.command
-        return Seen(
-            self._origin_of(pdu),
-            command.code,
-            command.ext_fields,
-            command.flag,
-            command.language,
-            command.version,
-            command.serialize_type,
-            pdu.body,
-            pdu.missing,
-            None,
-            pdu,
-            pdu.header_length,
-        )
+        origin = self._origin_of(pdu)
+        return Seen(origin, pdu.command, pdu.body, pdu.missing, None, pdu, pdu.header_length)
 
     def _origin_of(self, pdu: Pdu) -> Origin:
         return Origin(

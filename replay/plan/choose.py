@@ -141,6 +141,7 @@ def record_of_captured(captured: CapturedSend) -> ExchangeRecord:
 def _record_of_log(captured: CapturedSend, seen: Seen) -> ExchangeRecord:
     """Return the exchange of a log as a row, without columns that need the bytes."""
     header, response, origin = captured.header, captured.response, seen.origin
+    command = seen.command
     message = seen.messages[0] if seen.messages and not header.is_batch else None
     values: dict[str, object] = {column.name: None for column in COLUMNS}
     values |= {
@@ -153,13 +154,13 @@ def _record_of_log(captured: CapturedSend, seen: Seen) -> ExchangeRecord:
         "request_time": origin.time,
         "latency_us": response.latency_us,
         "opaque": origin.opaque,
-        "request_code": seen.code,
-        "request_name": request_name(seen.code),
+        "request_code": command.code,
+        "request_name": request_name(command.code),
         "response_code": response.code,
         "remark": response.remark,
-        "language": seen.language or None,
-        "version": seen.version,
-        "serialize_type": seen.serialize_type,
+        "language": command.language or None,
+        "version": command.version,
+        "serialize_type": command.serialize_type,
         "topic": header.topic,
         "group": header.group or None,
         "queue_id": header.queue_id if header.queue_id >= 0 else response.queue_id,
@@ -175,5 +176,5 @@ def _record_of_log(captured: CapturedSend, seen: Seen) -> ExchangeRecord:
         "brokers": [],
     }
     if response.code is not None:
-        values["response_name"] = response_name(response.code, seen.code, seen.version)
+        values["response_name"] = response_name(response.code, command.code, command.version)
     return ExchangeRecord(**values)  # type: ignore[arg-type]

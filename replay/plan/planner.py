@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+import msgspec
+
 from dissectors.budget import Budget
 from dissectors.foreign import natural_of
 from dissectors.remoting.command import ONEWAY_FLAG, RemotingCommand
@@ -214,7 +216,8 @@ class Planner:
             if self.ended:
                 return
             if isinstance(send, Refused):
-                topic = send.seen.ext_fields.get(send_fields_of(send.seen.code).topic) or ""
+                command = send.seen.command
+                topic = command.ext_fields.get(send_fields_of(command.code).topic) or ""
                 yield Skipped(send.seen.origin, *send.refusal, topic)
                 continue
             yield from self._steps_of(send)
@@ -260,16 +263,8 @@ class Planner:
             )
             captured.release()
             return
-        command = RemotingCommand(
-            seen.code,
-            0,
-            ONEWAY_FLAG if seen.is_oneway else 0,
-            seen.language,
-            seen.version,
-            None,
-            seen.ext_fields,
-            seen.serialize_type,
-        )
+        flag = ONEWAY_FLAG if seen.command.is_oneway else 0
+        command = msgspec.structs.replace(seen.command, opaque=0, flag=flag, remark=None)
         raw = RawRequest(command, seen.body)
         message = Message(captured.header.topic, b"")
         key = captured.header.unique_key

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.messages.batch import BatchItem, encode_batch
 from replay.captured.captured_send import (
     CapturedHeader,
@@ -50,7 +51,8 @@ def seen(
     origin = Origin(
         "a.pcap", number + 1, conversation, client_address, server_address, START + at, number
     )
-    return Seen(origin, code, fields, 2 if oneway else 0, body=body, missing=missing)
+    command = RemotingCommand(code, number, 2 if oneway else 0, ext_fields=fields)
+    return Seen(origin, command, body, missing)
 
 
 def captured(request: Seen) -> CapturedSend:

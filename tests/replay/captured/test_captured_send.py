@@ -48,7 +48,8 @@ def test_both_header_versions_say_the_same() -> None:
         "n": "bname",
     }
     first = seen(queue=3, code=10)
-    first.ext_fields = {names[name]: text for name, text in first.ext_fields.items()}
+    fields = first.command.ext_fields
+    first.command.ext_fields = {names[name]: text for name, text in fields.items()}
     assert send_header_of(first) == second
 
 
@@ -88,7 +89,7 @@ def test_what_cannot_be_replayed_has_a_reason(request_: object, why: SkipReason)
 @pytest.mark.parametrize("fields", [{"b": ""}, {"e": "one"}, {"f": "9" * 30}, {"h": "x"}])
 def test_a_header_that_cannot_be_read_is_a_reason(fields: dict[str, str]) -> None:
     request = seen()
-    request.ext_fields |= fields
+    request.command.ext_fields |= fields
     found = send_header_of(request)
     assert isinstance(found, Refusal)
     assert found.why is SkipReason.DAMAGED
@@ -104,8 +105,8 @@ def test_half_messages_and_replies_are_known_by_either_sign() -> None:
 
 def test_any_header_has_topic_group_and_queue_for_the_raw_mode() -> None:
     request = seen(code=11)
-    request.ext_fields = {"topic": "T", "consumerGroup": "G", "queueId": "5", "bname": "b"}
+    request.command.ext_fields = {"topic": "T", "consumerGroup": "G", "queueId": "5", "bname": "b"}
     header = any_header_of(request)
     assert (header.topic, header.group, header.queue_id, header.broker_name) == ("T", "G", 5, "b")
-    request.ext_fields = {"queueId": "five"}
+    request.command.ext_fields = {"queueId": "five"}
     assert any_header_of(request).queue_id == -1

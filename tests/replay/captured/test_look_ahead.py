@@ -28,8 +28,8 @@ def sends(ahead: LookAhead, everything: bool = False) -> list[CapturedSend]:
 
 def end(key: str, state: int, at: int) -> Seen:
     request = seen(at, code=END_TRANSACTION, opaque=at // MS + 500)
-    request.ext_fields = {"msgId": key, "commitOrRollback": str(state)}
-    request.flag = 2
+    request.command.ext_fields = {"msgId": key, "commitOrRollback": str(state)}
+    request.command.flag = 2
     return request
 
 

@@ -195,7 +195,7 @@ def test_the_end_of_a_transaction_goes_through_the_relay_too() -> None:
     ahead.request(made)
     answer(ahead, half, 3 * MS, "ID1")
     for end in ends:
-        end.ext_fields, end.flag = {"msgId": "K1", "commitOrRollback": "8"}, 2
+        end.command.ext_fields, end.command.flag = {"msgId": "K1", "commitOrRollback": "8"}, 2
         ahead.request(end)
     rows = ahead.take()
     assert reasons(rows) == [

@@ -19,7 +19,7 @@ def sent_raw(*queues: int) -> list[tuple[PlannedSend, Sent]]:
     planner = Planner(PlanOptions(raw=True))
     requests = [seen(number, queue=queue) for number, queue in enumerate(queues)]
     for request in requests:
-        request.ext_fields |= {"c": "TBW102", "d": "4"}
+        request.command.ext_fields |= {"c": "TBW102", "d": "4"}
     sends = map(captured, requests)
     steps = [step for step in planner.steps(sends) if isinstance(step, PlannedSend)]
     options = SandboxOptions(topics=[TopicSpec("Orders", queues=2)])
