@@ -23,6 +23,8 @@ from .fastjson.reader import (
     BARE_NAME,
     BARE_NUMBER,
     CONTROL,
+    FASTJSON1,
+    FASTJSON2,
     MORE_COMMAS,
     NO_VALUE,
     SET,
@@ -31,8 +33,9 @@ from .fastjson.reader import (
     FastjsonReader,
     PairMap,
     Real,
+    canonical_name,
+    ignored_by_fastjson2,
 )
-from .fastjson.spelling import FASTJSON1, FASTJSON2, canonical_name, ignored_by_fastjson2
 from .fastjson.writer import decimal_text, double_text
 
 _NUMBERS: Final = ("code", "opaque", "flag", "version")

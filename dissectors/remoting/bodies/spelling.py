@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..fastjson.spelling import canonical_name
+from ..fastjson.reader import canonical_name
 from .classes import CLASSES, ShortMember
 
 

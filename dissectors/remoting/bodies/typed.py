@@ -13,7 +13,7 @@ from typing import Final, final
 
 from ...foreign import integer_of
 from ..fastjson.codec import PairMap, to_json_value
-from ..fastjson.spelling import canonical_name, ignored_by_fastjson2
+from ..fastjson.reader import canonical_name, ignored_by_fastjson2
 from ..ids.pop_receipts import decode_bit_set, encode_bit_set
 from .classes import CLASSES, ENUMS, ShortMember
 from .java_types import JavaType, TypeKind, java_type_of

@@ -14,9 +14,15 @@ from typing import Final
 import msgspec
 
 from ...foreign import read_json
-from .json_result import JsonResult
-from .reader import DEPTH_LIMIT, VALUE_LIMIT, FastjsonReader, PairMap
-from .references import EXPANSION_LIMIT, ReferenceResolver
+from .reader import (
+    DEPTH_LIMIT,
+    EXPANSION_LIMIT,
+    VALUE_LIMIT,
+    FastjsonReader,
+    JsonResult,
+    PairMap,
+    ReferenceResolver,
+)
 from .writer import encode_json
 
 __all__ = [
