@@ -23,8 +23,8 @@ PLACES = (
     FACTS / "versions.py",
     FACTS / "codes.py",
     FACTS / "topic_names.py",
-    *(FACTS / "header_tables").glob("*.py"),
-    *(FACTS / "operation_tables").glob("*.py"),
+    FACTS / "header_tables.py",
+    FACTS / "operation_tables.py",
 )
 """where the facts are spelled"""
 KNOWING = [

@@ -14,8 +14,7 @@ from typing import Any, Final, NamedTuple, final
 from ..foreign import integer_of, real_of
 from .code_names import operation_of
 from .codes import RequestCode
-from .header_tables.classes import CLASSLESS, HEADER_CLASSES
-from .header_tables.field import FieldType, HeaderField
+from .header_tables import CLASSLESS, HEADER_CLASSES, FieldType, HeaderField
 
 
 def _int32_of(text: str) -> int | None:

@@ -31,7 +31,7 @@ from ..remoting.flags import (
 from ..remoting.framing.layout import MAX_FRAME, PREFIX
 from ..remoting.framing.search import MAX_SOUGHT_HEADER
 from ..remoting.header_codec import BINARY_TYPE, JSON_TYPE, MIN_BINARY_HEADER
-from ..remoting.header_tables.field import FieldType
+from ..remoting.header_tables import FieldType
 from ..remoting.headers import HEADERS, HOOK_FIELDS, SECRET_FIELDS, SECRET_WORDS
 from ..remoting.ids.trace_context import SW8, TRACEPARENT
 from ..remoting.messages.counting import (

@@ -24,8 +24,7 @@ from dissectors.remoting.flags import (
     describe_unit_sys_flag,
     meaning_of,
 )
-from dissectors.remoting.header_tables.classes import CLASSLESS
-from dissectors.remoting.header_tables.field import FieldType
+from dissectors.remoting.header_tables import CLASSLESS, FieldType
 from dissectors.remoting.headers import HEADERS
 
 from .protocol_facts import table
