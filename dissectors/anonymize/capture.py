@@ -27,8 +27,8 @@ from ..conversations.tls_state import Tls
 from ..decode.pipeline import Decode, DecodeOptions
 from ..findings import Finding, undecoded
 from ..grpc.call_stream import HeldBytes
+from ..remoting.framing.frame import PREFIX
 from ..remoting.framing.frame_decoder import KEEP_ALL
-from ..remoting.framing.layout import PREFIX
 from ..remoting.header_codec import BINARY_TYPE, JSON_TYPE
 from ..replication.progress import AUTO_SWITCH, Replication
 from ..tcp.capture import Packet

@@ -21,7 +21,6 @@ from ..remoting.code_sets import SENDS
 from ..remoting.codes import RequestCode
 from ..remoting.header_codec import BINARY_TYPE
 from ..remoting.headers import SECRET_FIELDS, SECRET_WORDS
-from ..remoting.messages.counting import MAGIC_FILLER, MAGIC_V2, MIN_FILLER_SIZE, RECORD_MAGICS
 from ..remoting.messages.properties import property_of
 from ..remoting.messages.record_layout import (
     CRC_ENTRY_SIZE,
@@ -30,6 +29,10 @@ from ..remoting.messages.record_layout import (
     FIELD_ENDS,
     FIXED,
     FIXED_PART,
+    MAGIC_FILLER,
+    MAGIC_V2,
+    MIN_FILLER_SIZE,
+    RECORD_MAGICS,
     SIZE_AND_MAGIC,
     SYS_FLAG,
     SYS_FLAG_AT,

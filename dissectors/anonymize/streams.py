@@ -36,8 +36,7 @@ from ..http2.frame import (
     Http2Frame,
     StreamPlace,
 )
-from ..remoting.messages.counting import MAGIC_FILLER, RECORD_MAGICS
-from ..remoting.messages.record_layout import SIZE_AND_MAGIC
+from ..remoting.messages.record_layout import MAGIC_FILLER, RECORD_MAGICS, SIZE_AND_MAGIC
 from ..replication.layouts import (
     MAX_TRANSFER,
     MIN_RECORD,

@@ -15,17 +15,15 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ..foreign import natural_of
-from ..remoting.messages.counting import (
+from ..remoting.messages.message import StoredMessage
+from ..remoting.messages.record_layout import (
+    FIELD_ENDS,
+    FIELD_STARTS,
     MAGIC_FILLER,
     MAGIC_V2,
     MIN_FILLER_SIZE,
     MIN_RECORD_SIZE,
     RECORD_MAGICS,
-)
-from ..remoting.messages.message import StoredMessage
-from ..remoting.messages.record_layout import (
-    FIELD_ENDS,
-    FIELD_STARTS,
     SIZE_AND_MAGIC,
     SYS_FLAG,
     SYS_FLAG_AT,

@@ -13,9 +13,8 @@ from mypy_extensions import i64
 
 from ..findings import Finding, FindingKind
 from ..remoting.command import ROCKETMQ, RemotingCommand
-from ..remoting.framing.frame import Frame
+from ..remoting.framing.frame import PREFIX, Frame
 from ..remoting.framing.frame_decoder import FrameDecoder
-from ..remoting.framing.layout import PREFIX
 from ..remoting.header_codec import BINARY_TYPE, JSON_TYPE, decode_header
 from ..replication.progress import Replication
 from ..tcp.passed_flows import Followed

@@ -28,20 +28,20 @@ from ..remoting.flags import (
     describe_sys_flag,
     describe_time_ms,
 )
-from ..remoting.framing.layout import MAX_FRAME, PREFIX
+from ..remoting.framing.frame import MAX_FRAME, PREFIX
 from ..remoting.framing.search import MAX_SOUGHT_HEADER
 from ..remoting.header_codec import BINARY_TYPE, JSON_TYPE, MIN_BINARY_HEADER
 from ..remoting.header_tables import FieldType
 from ..remoting.headers import HEADERS, HOOK_FIELDS, SECRET_FIELDS, SECRET_WORDS
 from ..remoting.ids.trace_context import SW8, TRACEPARENT
-from ..remoting.messages.counting import (
+from ..remoting.messages.properties import PROPERTIES, PropertyType
+from ..remoting.messages.record_layout import (
     MAGIC_FILLER,
     MAGIC_V1,
     MAGIC_V2,
     MIN_ITEM_SIZE,
     MIN_RECORD_SIZE,
 )
-from ..remoting.messages.properties import PROPERTIES, PropertyType
 from ..remoting.sysflag import COMPRESSION_NAMES, TRANSACTION_MASK, TRANSACTION_NAMES, SysFlag
 from ..remoting.versions import HIGHER_VERSION, VERSIONS
 from ..rows.outcome import NORMAL_RESPONSES

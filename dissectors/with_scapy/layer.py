@@ -31,17 +31,17 @@ from ..ports import BROKER, NAMESRV, REPLICATION, VIP
 from ..remoting.code_names import request_name, response_name
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import JSON, ROCKETMQ, RemotingCommand
-from ..remoting.framing.frame import Frame
-from ..remoting.framing.frame_decoder import KEEP_ALL, FrameDecoder
-from ..remoting.framing.layout import (
+from ..remoting.framing.frame import (
     MAX_FRAME,
     PREFIX,
+    Frame,
     encode_frame,
     header_length_of,
     is_prefix,
     total_of,
     type_of,
 )
+from ..remoting.framing.frame_decoder import KEEP_ALL, FrameDecoder
 from ..remoting.header_codec import BINARY_TYPE, JSON_TYPE, decode_header, encode_header
 from ..remoting.versions import V5_3_2
 from ..tcp.pieces import Data, Piece

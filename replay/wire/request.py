@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from dissectors.remoting.command import ONEWAY_FLAG, ROCKETMQ, RemotingCommand
-from dissectors.remoting.framing.layout import encode_frame
+from dissectors.remoting.framing.frame import encode_frame
 from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, encode_header
 
 from ..config import ProducerConfig

@@ -17,9 +17,8 @@ from msgspec.structs import replace
 from ...budget import Budget
 from ..sysflag import COMPRESSION_BITS, UNWRAP_BITS
 from .compression import DEFAULT_LIMIT
-from .counting import MIN_FILLER_SIZE, MIN_ITEM_SIZE
 from .message import StoredMessage
-from .record_layout import encode_properties_bytes, properties_of
+from .record_layout import MIN_FILLER_SIZE, MIN_ITEM_SIZE, encode_properties_bytes, properties_of
 
 _FIXED: Final = struct.Struct(">iIiii")
 """Size, magic, body CRC, flag and body length of an item."""

@@ -16,9 +16,8 @@ from ..bodies.spelling import with_java_names
 from ..broker_addresses import MOST_REMEMBERED, ROUTES_REMEMBERED
 from ..codes import RequestCode
 from ..heartbeat import HEARTBEAT_CLASSES
-from ..messages.counting import MAGIC_V1, RECORD_MAGICS
 from ..messages.properties import PROPERTY_SEPARATOR
-from ..messages.record_layout import BORN_PORT, FIELD_ENDS, FIELD_STARTS
+from ..messages.record_layout import BORN_PORT, FIELD_ENDS, FIELD_STARTS, MAGIC_V1, RECORD_MAGICS
 from .heartbeats import heartbeat_facts
 from .names import (
     CLIENT,

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from dissectors.foreign import integer_of
-from dissectors.remoting.framing.layout import MAX_FRAME
+from dissectors.remoting.framing.frame import MAX_FRAME
 from dissectors.temporary import PRIVATE, create_new
 
 from ..errors import SandboxError
