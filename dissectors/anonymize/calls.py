@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ..foreign import Unreadable
-from ..grpc.commands import unescaped
+from ..grpc.call_messages import unescaped
 from ..grpc.definition import METHODS, STRING, Field, FieldKind
 from ..grpc.tree import TABLES, Tree, decode_message, text_at, tree_at
 from ..grpc.wire import BYTES, fields_of, varint

@@ -34,7 +34,7 @@ from ..replication.progress import AUTO_SWITCH, Replication
 from ..tcp.capture import Packet
 from ..tcp.formats import PCAP_HEADER, reader_of
 from ..tcp.pcapng_writer import PcapngWriter
-from ..tcp.pieces import Piece
+from ..tcp.reassembly import Piece
 from ..tcp.segment import RST, SYN, Segment
 from ..tcp.segment_reader import SegmentReader
 from ..tcp.source import CaptureError, sources_of

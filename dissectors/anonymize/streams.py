@@ -48,7 +48,7 @@ from ..replication.layouts import (
 )
 from ..replication.progress import Reading
 from ..replication.streams import MasterStream, SlaveStream
-from ..tcp.pieces import Data, Piece
+from ..tcp.reassembly import Data, Piece
 from .calls import FREE, CallRewriter
 from .frames import FrameRewriter
 from .header_block import rewritten

@@ -13,8 +13,7 @@ from mypy_extensions import i64
 from ..rows import conversation_facts as facts_of
 from ..rows import conversation_record as words
 from ..rows.conversation_record import ConversationRecord
-from .conversation import Conversation, Direction
-from .handshake import LEAST_PAUSE, round_trip_of
+from .conversation import LEAST_PAUSE, Conversation, Direction, round_trip_of
 
 CLOSED = "closed"
 """end of an unanswered exchange whose connection was closed by FIN"""

@@ -20,7 +20,7 @@ from ..remoting.header_codec import JSON_TYPE, decode_usual_header
 from ..remoting.odd_header import odd_header_of
 from ..replication.progress import Reading, Replication, ReplicationFinder
 from ..rows.conversation_facts import FIRST_BYTES, conversation_fact
-from ..tcp.pieces import Data, Gap, Piece
+from ..tcp.reassembly import Data, Gap, Piece
 from ..tls.key_log import KeyLog
 from .conversation import Conversation, ConversationState, Direction, Pdu
 from .header_scan import scanned
@@ -29,7 +29,7 @@ from .recognition import HAPROXY, HTTP2, TLS, UNKNOWN, may_be_calls, protocol_of
 from .tls_state import Tls
 
 if TYPE_CHECKING:
-    from ..http2.joining import Joining
+    from ..http2.connection import Joining
 
 DETECT_LIMIT: Final = 1024 * 1024
 """bytes of a direction searched for a frame before the protocol counts as unknown"""
@@ -211,7 +211,7 @@ class Undecided(ConversationState):
             return  # the preface would have been recognized
         for at, piece in enumerate(pieces):
             if isinstance(piece, Data) and may_be_calls(piece.data, piece.start, piece.end):
-                from ..http2.joining import Joining
+                from ..http2.connection import Joining
 
                 joining = self._joining = self._joining or Joining()
                 if joining.is_start(piece.data[piece.start : piece.end]):

@@ -18,10 +18,9 @@ from ..tcp.passed_flows import PassedFlows
 from ..tcp.reassembly import MAX_PENDING
 from ..tcp.segment import FIN, RST, SYN, Segment
 from ..tls.key_log import KeyLog
-from .conversation import Conversation, Direction, Pdu
+from .conversation import LEAST_PAUSE, Conversation, Direction, Pdu, note_ack, note_start
 from .conversation_row import conversation_row_of
 from .conversation_states import open_conversation
-from .handshake import LEAST_PAUSE, note_ack, note_start
 from .keys import hosts_of, port_of, reversed_key
 from .recognition import NO_PAYLOAD
 

@@ -12,7 +12,7 @@ from mypy_extensions import i64
 
 from ..findings import Finding, FindingKind, undecoded
 from ..remoting.framing.frame import Frame
-from ..tcp.pieces import Data, Gap, Piece
+from ..tcp.reassembly import Data, Gap, Piece
 from .conversation import Conversation, ConversationState, Direction, Pdu, pdu_of
 from .recognition import GRPC, HTTP2, refined
 

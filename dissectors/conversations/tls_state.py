@@ -13,14 +13,14 @@ from mypy_extensions import i64
 
 from ..findings import Finding, FindingKind, undecoded
 from ..replication.progress import Replication
-from ..tcp.pieces import Data, Gap, Piece
+from ..tcp.reassembly import Data, Gap, Piece
 from ..tls.key_log import KeyLog
 from .conversation import Conversation, ConversationState, Direction, Pdu
 from .keys import hosts_of
 from .recognition import UNKNOWN
 
 if TYPE_CHECKING:
-    from ..tls.events import Plaintext
+    from ..tls.session import Plaintext
 
 MAX_WAITING: Final = 256 * 1024
 """bytes of a conversation held for a secret or for the other end's handshake"""

@@ -14,23 +14,21 @@ from ..http2.connection import Happening, StreamEvent
 from ..http2.frame import HEAD, StreamPlace
 from ..http2.header_blocks import bytes_of
 from .call_messages import (
+    LOST_STATUS,
     CallMessage,
     call_message,
+    client_facts,
     command_of,
+    has_unknown,
     read_columns,
+    reset_of,
+    shown_metadata,
     telemetry_message,
+    transport_status,
     value_of,
 )
 from .call_stream import CallStream, HeldBytes, Taken, single
 from .command import CallColumns
-from .commands import (
-    LOST_STATUS,
-    client_facts,
-    has_unknown,
-    reset_of,
-    shown_metadata,
-    transport_status,
-)
 from .definition import METHODS
 from .names import TELEMETRY
 

@@ -44,8 +44,7 @@ from ..remoting.framing.frame import (
 from ..remoting.framing.frame_decoder import KEEP_ALL, FrameDecoder
 from ..remoting.header_codec import BINARY_TYPE, JSON_TYPE, decode_header, encode_header
 from ..remoting.versions import V5_3_2
-from ..tcp.pieces import Data, Piece
-from ..tcp.reassembly import StreamReassembler
+from ..tcp.reassembly import Data, Piece, StreamReassembler
 from ..tcp.segment import SYN, Segment
 
 PORTS: Final = (NAMESRV, VIP, REPLICATION, BROKER)

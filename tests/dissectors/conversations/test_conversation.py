@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from dissectors.conversations.conversation import HALF_LINGER, LINGER
 from dissectors.conversations.conversation_table import SWEEP_PACKETS
-from dissectors.conversations.handshake import HALF_LINGER, LINGER
 from dissectors.findings import FindingKind, Severity
 from dissectors.remoting.framing.frame import encode_frame
 from tests.traffic.captures import pcap_of

@@ -22,8 +22,7 @@ from dissectors.conversations.keys import reversed_key, source_of
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.tcp.capture import Packet, packet_number
 from dissectors.tcp.formats import reader_of
-from dissectors.tcp.pieces import Data, Piece
-from dissectors.tcp.reassembly import StreamReassembler
+from dissectors.tcp.reassembly import Data, Piece, StreamReassembler
 from dissectors.tcp.segment import ACK, RST, SYN, Segment
 from dissectors.tcp.segment_reader import SegmentReader
 from dissectors.tcp.source import FileSource
