@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from ..foreign import natural_of
 from ..remoting.fastjson.codec import decode_json
-from .consume_queue import ROCKSDB_MARK
+from .indexes import ROCKSDB_MARK
 from .store_files import folder_in, open_regular
 
 CONFIG_FOLDER: Final = "config"

@@ -14,8 +14,11 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Final
 
+from ..foreign import natural_of
 from ..tcp.source import CaptureError
 
+OFFSET_DIGITS: Final = 20
+"""digits of a file name that is the offset of the file's first byte"""
 MOST_OPEN: Final = 64
 """maximum open files"""
 _NUMBERED: Final = re.compile(r"\d{1,20}")
@@ -54,6 +57,11 @@ def folder_in(folder: Path, *names: str) -> Path | None:
         except OSError:
             return None
     return folder
+
+
+def base_of(path: str) -> int:
+    """Return the offset of the first byte of a file, which is its name."""
+    return natural_of(os.path.basename(path).lstrip("0")) or 0
 
 
 def numbered_files(folder: Path, digits: int) -> list[str]:
