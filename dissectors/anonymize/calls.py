@@ -14,7 +14,8 @@ from typing import Final
 
 from ..foreign import Unreadable
 from ..grpc.call_messages import unescaped
-from ..grpc.definition import METHODS, STRING, Field, FieldKind
+from ..grpc.calls import METHODS_BY_PATH
+from ..grpc.definition import STRING, Field, FieldKind
 from ..grpc.tree import TABLES, Tree, decode_message, text_at, tree_at
 from ..grpc.wire import BYTES, fields_of, varint
 from ..remoting.ids.trace_context import TRACEPARENT
@@ -36,7 +37,6 @@ _DIGESTS: Final[dict[str, Callable[[bytes], str]]] = {
     "MD5": lambda data: hashlib.md5(data, usedforsecurity=False).hexdigest().upper(),
     "SHA1": lambda data: hashlib.sha1(data, usedforsecurity=False).hexdigest().upper(),
 }
-_PATHS: Final = frozenset(method.path for method in METHODS)
 _PLAIN: Final = frozenset(
     (
         *(":method", ":scheme", ":status", "content-type", "content-length", "te", "date"),
@@ -200,7 +200,7 @@ class CallRewriter:
         """Return the rewritten value of a header."""
         names = self._names
         if name == ":path":
-            return text if text in _PATHS else names.name(text)
+            return text if text in METHODS_BY_PATH else names.name(text)
         if name in _PLAIN and _PLAIN_VALUE.fullmatch(text):
             return text
         if name in _VERSIONS and _VERSION.fullmatch(text):

@@ -12,8 +12,8 @@ from typing import Final
 
 from ..foreign import Unreadable
 from ..grpc.call_stream import HeldBytes
-from ..grpc.calls import MOST_HELD, MOST_STREAMS
-from ..grpc.definition import METHODS, Method
+from ..grpc.calls import METHODS_BY_PATH, MOST_HELD, MOST_STREAMS
+from ..grpc.definition import Method
 from ..grpc.pieces import LARGEST
 from ..grpc.pieces import PREFIX as MESSAGE_PREFIX
 from ..http2.connection import Http2End, StreamEvent, unpadded
@@ -56,7 +56,6 @@ from .pseudonyms import Pseudonyms
 
 Put = Callable[[int, bytes, int], None]
 """Receives rewritten bytes of a direction: offset, bytes, and id of their last packet."""
-_BY_PATH: Final = {method.path: method for method in METHODS}
 _COPIED: Final = frozenset((PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE))
 _MOST_PADDING: Final = 255
 _MOST_RECORD: Final = 4 * MAX_TRANSFER
@@ -318,7 +317,7 @@ class CallStreams:
 
     def open(self, event: StreamEvent) -> None:
         """Record the method of a stream."""
-        method = _BY_PATH.get(dict(event.headers).get(":path", ""))
+        method = METHODS_BY_PATH.get(dict(event.headers).get(":path", ""))
         if method is not None:
             if len(self._methods) >= MOST_STREAMS:
                 self.close(next(iter(self._methods)), event.place.packet)

@@ -337,6 +337,16 @@ class Conversation(Followed):
         self.first_decoder.forget()
         self.second_decoder.forget()
 
+    def ignore(self) -> None:
+        """Examine no further bytes, and drop those that are held behind holes."""
+        self.ignored = True
+        self.first.reassembler.forget()
+        self.second.reassembler.forget()
+
+    def report(self, kind: FindingKind, detail: str, ts: i64, packet: i64, offset: i64) -> None:
+        """Add a finding about the connection; `offset` is that in the stream, or -1."""
+        self.findings.append(Finding(kind, detail, ts, packet, self.number, offset))
+
     def note(self, facts: list[str]) -> None:
         """Add facts of the connection."""
         if facts:
@@ -454,7 +464,7 @@ class Conversation(Followed):
             self._report(FindingKind.PACKET_TRUNCATED, lost, segment)
 
     def _report(self, kind: FindingKind, detail: str, segment: Segment) -> None:
-        self.findings.append(Finding(kind, detail, segment.ts, segment.packet, self.number, -1))
+        self.report(kind, detail, segment.ts, segment.packet, -1)
 
 
 def _earlier(first: i64, second: i64) -> i64:

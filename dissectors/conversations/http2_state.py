@@ -103,8 +103,7 @@ class Http2(ConversationState):
         # Both directions share the calls, which are finished once.
         if direction is client:
             self._calls.finish(messages)
-        for message in messages:
-            out.append(self._pdu(direction, message))
+        out += [self._pdu(direction, message) for message in messages]
 
     def release(self) -> None:
         """Release the held bytes."""
@@ -118,12 +117,8 @@ class Http2(ConversationState):
         elif self._calls.unnamed:
             conversation = self.conversation
             detail = f"{self._calls.unnamed} calls whose method is not known"
-            conversation.findings.append(
-                Finding(
-                    *(FindingKind.HEADERS_LOST, detail, conversation.first_ts),
-                    *(conversation.first_packet, conversation.number, -1),
-                )
-            )
+            ts, packet = conversation.first_ts, conversation.first_packet
+            conversation.report(FindingKind.HEADERS_LOST, detail, ts, packet, -1)
 
     def _follow(
         self, direction: Direction, end: Http2End, piece: Piece, events: list[StreamEvent]
@@ -150,8 +145,7 @@ class Http2(ConversationState):
             self._report(FindingKind.HEADERS_LOST, detail, piece)
         messages: list[CallMessage] = []
         self._calls.lose(direction is self.conversation.client, ends, messages)
-        for message in messages:
-            out.append(self._pdu(direction, message))
+        out += [self._pdu(direction, message) for message in messages]
 
     def _read(self, end: Http2End, piece: Piece, events: list[StreamEvent]) -> None:
         from ..http2.frame import StreamPlace
@@ -188,12 +182,9 @@ class Http2(ConversationState):
             self._unsaid = []
         elif self._seen > OTHERS_READ and not self.is_rocketmq and not self._may_be_named():
             conversation.protocol = self._other
-            conversation.ignored = True
-            conversation.first.reassembler.forget()
-            conversation.second.reassembler.forget()
+            conversation.ignore()
         conversation.frames += len(events)
-        for message in messages:
-            out.append(self._pdu(direction, message))
+        out += [self._pdu(direction, message) for message in messages]
 
     def _may_be_named(self) -> bool:
         """Return whether calls may be RocketMQ's with a method sent before the capture."""

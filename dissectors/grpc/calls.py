@@ -46,7 +46,7 @@ MOST_TIMES: Final = 16
 """further row bytes for each byte of a connection: client and server messages have at least 50
 bytes, but a message may be as short as five
 """
-_BY_PATH: Final = {method.path: method for method in METHODS}
+METHODS_BY_PATH: Final = {method.path: method for method in METHODS}
 
 
 class CallReader:
@@ -234,7 +234,7 @@ class CallReader:
 
     def _open(self, event: StreamEvent) -> CallStream | None:
         path = value_of(event.headers, ":path")
-        method = _BY_PATH.get(path)
+        method = METHODS_BY_PATH.get(path)
         if method is None:
             if path:
                 self.others += 1

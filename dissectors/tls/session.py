@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from enum import IntEnum
+from operator import attrgetter
 from typing import Final, NamedTuple, final
 
 from ..findings import FindingKind
@@ -283,7 +284,8 @@ class TlsSession:
     def _take_plaintext(self) -> list[Plaintext]:
         plaintext = self._out
         self._out = []
-        plaintext.sort(key=_packet_of)  # records of one side may have waited for the other
+        # Records of one side may have waited for the other.
+        plaintext.sort(key=attrgetter("packet"))
         return plaintext
 
     def _take(self, side: TlsSide, record: Record) -> bool:
@@ -524,10 +526,6 @@ _LABELS: Final = {
     TlsStage.TRAFFIC: (labels.SERVER_TRAFFIC, labels.CLIENT_TRAFFIC),
 }
 """by stage, for server and client"""
-
-
-def _packet_of(plaintext: Plaintext) -> int:
-    return plaintext.packet
 
 
 def _has_primitives() -> bool:

@@ -269,14 +269,9 @@ def _factor_of(field: WhereField, unit: str) -> Fraction:
     units = UNITS[field.unit]
     factor = units.get(unit.lower())
     if factor is None:
-        raise ValueProblem(
-            f"{unit!r} is not a unit of {field.name}; there are {_spelled(field.unit)}"
-        )
+        spelled = SIZES_SPELLED if field.unit == "bytes" else DURATIONS_SPELLED
+        raise ValueProblem(f"{unit!r} is not a unit of {field.name}; there are {spelled}")
     return factor
-
-
-def _spelled(unit: str) -> str:
-    return SIZES_SPELLED if unit == "bytes" else DURATIONS_SPELLED
 
 
 def is_unit(field: WhereField, text: str) -> bool:
