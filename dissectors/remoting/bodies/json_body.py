@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Final, final
 
 from ...foreign import integer_of
-from ..fastjson.codec import JsonResult, PairMap, decode_json, encode_json, to_json_value
-from ..fastjson.reader import canonical_name, ignored_by_fastjson2
+from ..fastjson.codec import decode_json, encode_json, to_json_value
+from ..fastjson.reader import JsonResult, PairMap, canonical_name, ignored_by_fastjson2
 from ..ids.pop_receipts import decode_bit_set, encode_bit_set
 from .body import JSON, RAW, Body, BodyInput
 from .classes import CLASSES, ENUMS, JavaType, ShortMember, TypeKind, java_type_of
