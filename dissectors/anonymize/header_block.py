@@ -34,7 +34,7 @@ class _Text:
 
     def encoded(self) -> bytes:
         data = _huffman(self.data) if self.huffman else self.data
-        return _number(0x80 if self.huffman else 0, 7, len(data)) + data
+        return _length(len(data), 0x80 if self.huffman else 0) + data
 
     def cut(self, over: int) -> int:
         """Shorten it by so many bytes; return the bytes that are still too many."""
@@ -51,7 +51,7 @@ class _Text:
     @staticmethod
     def _size(bits: int) -> int:
         size = (bits + 7) // 8
-        return len(_number(0, 7, size)) + size
+        return len(_length(size)) + size
 
 
 def rewritten(
@@ -153,8 +153,8 @@ def _read(block: bytes, at: int, bits: int) -> tuple[int, int]:
     return value, at + size
 
 
-def _number(first: int, bits: int, value: int) -> bytes:
-    """Return a number after the bits that `first` has before its prefix."""
-    out = encode_integer(value, bits)
-    out[0] |= first
+def _length(size: int, mark: int = 0) -> bytes:
+    """Return the length of a text; `mark` is the bit before it, which is set for Huffman code."""
+    out = encode_integer(size, 7)
+    out[0] |= mark
     return bytes(out)

@@ -228,18 +228,13 @@ class Pseudonyms:
 
     def _runs(self, text: str) -> str:
         if not self._kept:
-            return _RUN.sub(lambda run: self._token(run[0]), text)
+            return _RUN.sub(self._token, text)
         return _PART.sub(
-            lambda part: (
-                part[0]
-                if part[0] in self._kept
-                else _RUN.sub(lambda run: self._token(run[0]), part[0])
-            ),
-            text,
+            lambda part: part[0] if part[0] in self._kept else _RUN.sub(self._token, part[0]), text
         )
 
-    def _token(self, run: str) -> str:
-        return run if run in NAME_WORDS else self.run(run)
+    def _token(self, match: re.Match[str]) -> str:
+        return match[0] if match[0] in NAME_WORDS else self.run(match[0])
 
     def _word(self, match: re.Match[str], words: Set[str]) -> str:
         """Rewrite a word of a remark."""

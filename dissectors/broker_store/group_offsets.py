@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -92,12 +93,7 @@ def _offsets_of(data: bytes) -> list[GroupOffset] | None:
     table = value.get("offsetTable") if isinstance(value, dict) else None
     if not isinstance(table, dict):
         return None
-    offsets = []
-    for offset in _each(table):
-        offsets.append(offset)
-        if len(offsets) >= _MOST_OFFSETS:
-            break
-    return sorted(offsets)
+    return sorted(islice(_each(table), _MOST_OFFSETS))
 
 
 def _each(table: dict[object, object]) -> Iterator[GroupOffset]:

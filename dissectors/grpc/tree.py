@@ -8,7 +8,7 @@ Absent fields stay absent: proto3 writes no zero values.
 from __future__ import annotations
 
 import struct
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..foreign import Unreadable
 from .definition import BOOL, BYTES, ENUMS, FLOAT, INT32, MESSAGES, STRING, Field, FieldKind
@@ -26,34 +26,30 @@ TABLES: Final[dict[str, dict[int, Field]]] = {
 Tree = dict[str, object]
 
 
-class Decoded(NamedTuple):
-    """A decoded message."""
+class Decoded:
+    """A decoded message, also while it is read."""
 
-    tree: Tree
-    """field → value; a list for repeated fields"""
-    problem: str | None
-    """why it is incomplete, or None"""
-    unknown: int
-    """number of unknown fields"""
-
-
-class _Reading:
-    """Counters while one message is read."""
+    __slots__ = ("left", "problem", "tree", "unknown")
 
     def __init__(self) -> None:
-        self.left = MOST_FIELDS
-        self.unknown = 0
+        self.tree: Tree = {}
+        """field → value; a list for repeated fields"""
         self.problem: str | None = None
+        """why it is incomplete, or None"""
+        self.unknown = 0
+        """number of unknown fields"""
+        self.left = MOST_FIELDS
+        """fields that may still be read"""
 
 
 def decode_message(name: str, data: bytes) -> Decoded:
     """Decode bytes as a message of type `name`."""
-    reading = _Reading()
-    tree = _tree(name, data, reading)
-    return Decoded(tree, reading.problem, reading.unknown)
+    decoded = Decoded()
+    decoded.tree = _tree(name, data, decoded)
+    return decoded
 
 
-def _tree(name: str, data: bytes, reading: _Reading) -> Tree:
+def _tree(name: str, data: bytes, reading: Decoded) -> Tree:
     table = TABLES[name]
     tree: Tree = {}
     try:
@@ -76,7 +72,7 @@ def _tree(name: str, data: bytes, reading: _Reading) -> Tree:
     return tree
 
 
-def _append(tree: Tree, field: Field, kind: int, value: Value, reading: _Reading) -> None:
+def _append(tree: Tree, field: Field, kind: int, value: Value, reading: Decoded) -> None:
     values = tree.setdefault(field.name, [])
     assert isinstance(values, list)
     # proto3 packs repeated numbers; a reader must accept both forms.
@@ -88,7 +84,7 @@ def _append(tree: Tree, field: Field, kind: int, value: Value, reading: _Reading
         values.append(_value(field, kind, value, reading))
 
 
-def _value(field: Field, kind: int, value: Value, reading: _Reading) -> object:
+def _value(field: Field, kind: int, value: Value, reading: Decoded) -> object:
     if isinstance(value, int):
         if kind != VARINT:
             raise Unreadable(f"wire type {kind} of {field.name}")

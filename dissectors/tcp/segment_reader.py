@@ -202,18 +202,33 @@ class SegmentReader:
         tunnel: bytes,
     ) -> Segment | None:
         word: i64 = _u16(data, at + 6)
+        addresses = data[at + 12 : at + 20]
+        key = addresses + data[at + 4 : at + 6] + data[at + 9 : at + 10] + tunnel
+        part = data[at + header : stop] if stop <= end else None
+        offset: i64 = (word & 0x1FFF) << 3
+        more = word & 0x2000 != 0
         protocol: i64 = data[at + 9]
-        key = data[at + 12 : at + 20] + data[at + 4 : at + 6] + data[at + 9 : at + 10] + tunnel
+        return self._fragment(packet, key, offset, more, part, protocol, addresses, tunnel)
+
+    def _fragment(
+        self,
+        packet: Packet,
+        key: bytes,
+        offset: i64,
+        more: bool,
+        part: bytes | None,
+        protocol: i64,
+        addresses: bytes,
+        tunnel: bytes,
+    ) -> Segment | None:
+        """Parse a datagram if this fragment completes it; `part` is None if it was cut off."""
         whole = None
-        if stop <= end:
-            part = data[at + header : stop]
-            more = word & 0x2000 != 0
-            whole = self.fragments.receive(packet, key, (word & 0x1FFF) << 3, more, part)
+        if part is not None:
+            whole = self.fragments.receive(packet, key, offset, more, part)
         if whole is None:
             self._skip(FRAGMENT)
             return None
         size: i64 = len(whole)
-        addresses = data[at + 12 : at + 20]
         return self._transport(packet, whole, 0, size, size, protocol, addresses, tunnel)
 
     def _ipv6(
@@ -253,18 +268,12 @@ class SegmentReader:
         addresses: bytes,
         tunnel: bytes,
     ) -> Segment | None:
-        protocol: i64 = data[at]
         word: i64 = _u16(data, at + 2)
         key = addresses + data[at + 4 : at + 8] + tunnel
-        whole = None
-        if stop <= end:
-            part = data[at + 8 : stop]
-            whole = self.fragments.receive(packet, key, word & 0xFFF8, word & 1 != 0, part)
-        if whole is None:
-            self._skip(FRAGMENT)
-            return None
-        size: i64 = len(whole)
-        return self._transport(packet, whole, 0, size, size, protocol, addresses, tunnel)
+        part = data[at + 8 : stop] if stop <= end else None
+        protocol: i64 = data[at]
+        offset: i64 = word & 0xFFF8
+        return self._fragment(packet, key, offset, word & 1 != 0, part, protocol, addresses, tunnel)
 
     def _transport(
         self,

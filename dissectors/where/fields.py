@@ -315,11 +315,6 @@ def current_request_name(name: str) -> str:
     return request_name(int(RENAMED_REQUESTS[name])) if name in RENAMED_REQUESTS else name
 
 
-def _current_end(text: str) -> str:
-    """Return the current value of `end` for one of old logs."""
-    return RENAMED_ENDS.get(text, text)
-
-
 _KNOWN: dict[str, Callable[[], Collection[str]]] = {
     "status": lambda: STATUSES,
     "outcome": lambda: dict.fromkeys((*response_names(), *STATUSES)),
@@ -333,7 +328,7 @@ _KNOWN: dict[str, Callable[[], Collection[str]]] = {
 _CANONICAL: dict[str, Callable[[str], str]] = {
     "request_name": current_request_name,
     "name": current_request_name,
-    "end": _current_end,
+    "end": lambda text: RENAMED_ENDS.get(text, text),  # those of old logs
 }
 _NUMBERS: dict[str, Callable[[str], int | None]] = {
     "request_code": request_code,
