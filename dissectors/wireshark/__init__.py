@@ -1,9 +1,8 @@
 """A dissector for Wireshark and tshark 4.x, written out in Lua from the tables of `remoting`.
 
-The Lua parts beside this file are joined with the tables to one file without dependencies: what
-`remoting` knows of codes, headers, properties and limits is spelled there and nowhere else, and
-Wireshark names it as rmqtool does. The text is the same for the same tables.
-RocketMQ: RemotingCommand, NettyDecoder, MessageDecoder; Wireshark: Lua API of 4.0.
+The Lua parts beside this file are joined with the tables to one file without dependencies, so
+Wireshark names things as rmqtool does. The text is the same for the same tables. Wireshark: Lua API
+of 4.0; Lua: section 3.1 of the reference manual.
 """
 
 from __future__ import annotations

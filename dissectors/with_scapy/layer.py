@@ -6,13 +6,9 @@
     >>> from dissectors.with_scapy.layer import RemotingLayer
     >>> RemotingLayer(code="GET_ROUTEINFO_BY_TOPIC", ext={"topic": "Orders"}).show2()
 
-Rules: headers go through the codec of `dissectors.remoting`, so a layer builds what a client
-writes and dissects what a broker reads. What was dissected is built again byte for byte until a
-field is changed. Several commands in a segment are layers one behind the other. A command that is
-not complete is raw bytes; `RemotingSession` waits for the rest and, unlike scapy's TCPSession,
-neither fills holes nor gives a repeated segment twice.
-
-RocketMQ: RemotingCommand.
+What was dissected is built again byte for byte until a field is changed. Several commands in a
+segment are layers one behind the other. A command that is not complete is raw bytes;
+`RemotingSession` waits for the rest. RocketMQ: RemotingCommand.
 """
 
 from __future__ import annotations
@@ -224,9 +220,9 @@ class _Direction:
 class RemotingSession(IPSession):  # type: ignore[misc]
     """For `sniff(session=RemotingSession)`: packets with whole commands, each of them once.
 
-    A segment that completes no command is not given out; one that repeats bytes gives them once;
-    behind a hole that the other end acknowledged it goes on with the next certain frame. `experts`
-    has the latest findings: gaps, retransmissions, damage.
+    A segment that completes no command is not given out; one that repeats bytes gives them once.
+    Unlike scapy's TCPSession it fills no holes: behind one that the other end acknowledged it goes
+    on with the next certain frame. `experts` has the latest findings: gaps, damage, and the like.
     """
 
     def __init__(self, *args: object, **options: object) -> None:

@@ -2,8 +2,7 @@
 
 Reading keeps everything: what the tables do not know stays unchanged and becomes a note. Short
 member names become long ones. Maps become dicts with str keys, or lists of {"key": .., "value": ..}
-if a key is an object. RocketMQ: RemotingSerializable; fastjson's JavaBeanDeserializer and
-JavaBeanSerializer.
+if a key is an object. RocketMQ: RemotingSerializable; fastjson's JavaBeanDeserializer.
 """
 
 from __future__ import annotations
