@@ -22,7 +22,6 @@ from typing import BinaryIO, Final
 
 from ..conversations.conversation import Direction, Pdu
 from ..conversations.conversation_table import SWEEP_PACKETS, ConversationTable, ReleasedPdus
-from ..conversations.keys import address_size, reversed_key, source_of
 from ..conversations.tls_state import Tls
 from ..decode.pipeline import Decode, DecodeOptions
 from ..findings import Finding, undecoded
@@ -35,7 +34,7 @@ from ..tcp.capture import Packet
 from ..tcp.formats import PCAP_HEADER, reader_of
 from ..tcp.pcapng_writer import PcapngWriter
 from ..tcp.reassembly import Piece
-from ..tcp.segment import RST, SYN, Segment
+from ..tcp.segment import RST, SYN, Segment, address_size, reversed_key, source_of
 from ..tcp.segment_reader import SegmentReader
 from ..tcp.source import CaptureError, sources_of
 from .frames import FrameRewriter

@@ -49,9 +49,8 @@ from ..replication.layouts import (
 from ..replication.progress import Reading
 from ..replication.streams import MasterStream, SlaveStream
 from ..tcp.reassembly import Data, Piece
-from .calls import FREE, CallRewriter
+from .calls import FREE, CallRewriter, rewritten_block
 from .frames import FrameRewriter
-from .header_block import rewritten
 from .pseudonyms import Pseudonyms
 
 Put = Callable[[int, bytes, int], None]
@@ -330,7 +329,7 @@ class CallStreams:
             new = self._calls.header(name, value) if value else value
             return self._calls.header_name(name), new, name in FREE
 
-        new, cut = rewritten(block, event.headers, change)
+        new, cut = rewritten_block(block, event.headers, change)
         if cut:
             self.drop("texts of gRPC metadata that became longer, cut", cut)
         return new

@@ -19,9 +19,8 @@ from ..remoting.header_codec import BINARY_TYPE, JSON_TYPE, decode_header
 from ..replication.progress import Replication
 from ..tcp.passed_flows import Followed
 from ..tcp.reassembly import Piece, StreamReassembler
-from ..tcp.segment import ACK, FIN, RST, SYN, Segment
+from ..tcp.segment import ACK, FIN, RST, SYN, Segment, reversed_key, source_of
 from .header_view import HeaderView, view_of_command
-from .keys import reversed_key, source_of
 from .recognition import NO_PAYLOAD, UNKNOWN
 
 LATE: Final[i64] = 50_000_000

@@ -17,12 +17,11 @@ from ..replication.progress import MAX_REPLICATIONS, Replication, first_of
 from ..rows.conversation_record import ConversationRecord
 from ..tcp.passed_flows import PassedFlows
 from ..tcp.reassembly import MAX_PENDING
-from ..tcp.segment import FIN, RST, SYN, Segment
+from ..tcp.segment import FIN, RST, SYN, Segment, hosts_of, port_of, reversed_key
 from ..tls.key_log import KeyLog
 from .conversation import LEAST_PAUSE, Conversation, Direction, Pdu, note_ack, note_start
 from .conversation_row import conversation_row_of
 from .conversation_states import open_conversation
-from .keys import hosts_of, port_of, reversed_key
 from .recognition import NO_PAYLOAD
 
 MAX_CONVERSATIONS: Final = 16384

@@ -14,9 +14,9 @@ from mypy_extensions import i64
 from ..findings import FindingKind, undecoded
 from ..replication.progress import Replication
 from ..tcp.reassembly import Data, Gap, Piece
+from ..tcp.segment import hosts_of
 from ..tls.key_log import KeyLog
 from .conversation import Conversation, ConversationState, Direction, Pdu
-from .keys import hosts_of
 from .recognition import UNKNOWN
 
 if TYPE_CHECKING:
