@@ -354,6 +354,7 @@ class CallStreams:
             side.is_broken = True
             pieces.give(None, len(pieces.data), packet)
         elif event.missing > side.skip:
+            # A hole inside a message of known length keeps the boundaries of those after it.
             held, left = len(pieces.data), event.missing - side.skip
             whole = MESSAGE_PREFIX + int.from_bytes(pieces.data[1:MESSAGE_PREFIX])
             side.is_broken = held < MESSAGE_PREFIX or held + left > whole

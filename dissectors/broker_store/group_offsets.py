@@ -46,6 +46,7 @@ def offsets_in(root: Path) -> tuple[list[GroupOffset], list[str]]:
         if (config / name / ROCKSDB_MARK).exists():
             return [], [_rocksdb(config, name)]
     problems = []
+    # The backup has the former content, for a broker that ended while it replaced the file.
     for name in (OFFSET_FILE, f"{OFFSET_FILE}.bak"):
         path = config / name
         try:

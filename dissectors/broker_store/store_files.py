@@ -87,6 +87,7 @@ class StoreFiles:
 
     def __init__(self) -> None:
         self._open: OrderedDict[str, int] = OrderedDict()
+        # Nobody closes a store: it lives as long as the evidence that reads it on demand.
         weakref.finalize(self, _close_all, self._open)
 
     def read(self, path: str, size: int, at: int) -> bytes:

@@ -150,18 +150,16 @@ class Http2(ConversationState):
     def _read(self, end: Http2End, piece: Piece, events: list[StreamEvent]) -> None:
         from ..http2.frame import StreamPlace
 
-        if isinstance(piece, Gap) and piece.length <= 0:
-            end.stop("bytes are missing")
-            return
         if isinstance(piece, Gap):
+            if piece.length <= 0:  # of unknown length: offsets behind it mean nothing
+                end.stop("bytes are missing")
+                return
             place = StreamPlace(piece.packet, piece.ts, piece.offset + piece.length)
             end.receive_gap(int(piece.length), place, events)
             return
-        assert isinstance(piece, Data)
         length: i64 = piece.end - piece.start
         data = piece.data[piece.start : piece.end]
-        place = StreamPlace(piece.packet, piece.ts, piece.offset + length)
-        end.receive(data, place, events)
+        end.receive(data, StreamPlace(piece.packet, piece.ts, piece.offset + length), events)
         if not self.is_rocketmq:
             head = self._head + data
             self._head = head[-HEAD_KEPT:]

@@ -112,7 +112,7 @@ def _shown(name: str, value: str) -> str:
     if name not in _SECRETS:
         return value
     if name != "authorization" or not _SIGNATURE.search(value):
-        return _MASK
+        return _MASK  # a scheme that is not known: any part of it may be the secret
     shown = _CREDENTIAL.sub(lambda match: "Credential=" + mask_secret(_ACCESS, match[1]), value)
     return _SIGNATURE.sub(rf"\g<1>{_MASK}", shown)
 

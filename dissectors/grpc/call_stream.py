@@ -76,7 +76,7 @@ class CallSide:
         self.cutter.receive(event.data, event.missing, event.place, budget, pieces)
         for piece in pieces:
             self.add(piece)
-        if self.cutter.broken:
+        if self.cutter.broken:  # otherwise the messages count their own missing bytes
             self._missing += event.missing
             self._problem = self._problem or BROKEN
         self._count_held()

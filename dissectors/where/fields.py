@@ -211,7 +211,7 @@ def similar(name: str, known: Collection[str]) -> str:
     """Return ``; did you mean ...?`` with similar names; empty if there are none."""
     spellings = {candidate.lower(): candidate for candidate in known}
     near = difflib.get_close_matches(name.lower(), spellings, n=3, cutoff=0.6)
-    if not near:
+    if not near:  # a part of a long name is not close to the whole
         near = [key for key in spellings if len(name) >= 3 and name.lower() in key][:3]
     return f"; did you mean {' or '.join(spellings[key] for key in near)}?" if near else ""
 
@@ -231,7 +231,7 @@ def value_of(field: WhereField, text: str) -> object:
         return text
     known = field.known()
     if text not in known and not text.startswith("UNKNOWN("):
-        upper = text.upper()
+        upper = text.upper()  # most closed lists are constants of Java
         if upper in known:
             return upper
         raise ValueProblem(f"{field.name} is never {text!r}{suggestion(text, known, 'values')}")

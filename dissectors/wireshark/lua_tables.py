@@ -322,6 +322,7 @@ def _meanings() -> dict[str, dict[str, object]]:
 
 def _meaning(describe: Describer) -> dict[str, object]:
     """Return what a describer says of small numbers, and what it takes large ones for."""
+    # A describer is a function: what it says of a few numbers shows its kind.
     some = describe(_SOME_TIME)
     kind = None
     if some == describe_time_ms(_SOME_TIME):

@@ -332,7 +332,7 @@ def _segment_of(packet: Packet, number: int, key: bytes) -> Segment:
     if Padding in packet:
         data = data[: len(data) - len(packet[Padding].load)]
     sequence = (int(tcp.seq) << 32) | int(tcp.ack)
-    if sequence >= 1 << 63:
+    if sequence >= 1 << 63:  # a segment takes both numbers as one signed integer
         sequence -= 1 << 64
     ts = int(float(packet.time) * 1e9)
     window, flags = int(tcp.window), int(tcp.flags)

@@ -290,6 +290,7 @@ def typed_body(form: str, result: JsonResult) -> Body:
     reader = TypedReader()
     value = reader.read(result.value, json_type_of(form), form)
     problem = result.problem
+    # What was read before a problem is shown, with the problem.
     if problem is not None and not result.value:
         return Body(RAW, problem=f"no {form}: {problem}")
     if problem is None and not isinstance(result.value, (dict, list)):

@@ -232,6 +232,7 @@ def body_value(body: Body, *, secrets: bool = False) -> dict[str, object]:
     Passwords and secret keys are masked unless `secrets`.
     """
     shown: dict[str, object] = {"kind": body.kind}
+    # Messages are shown by themselves, and an undecoded body by its bytes.
     if not body.messages and body.kind not in (RAW, NONE):
         shown["value"] = body.value if secrets else without_secrets(body.value)
     if body.problem is not None:

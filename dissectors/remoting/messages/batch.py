@@ -106,6 +106,7 @@ def _decode_item(data: bytes, at: int, size: int, missing: int) -> tuple[BatchIt
     _, _, crc, flag, length = ITEM_HEAD.unpack_from(data, at)
     body_at = at + ITEM_HEAD.size
     size_at = body_at + length
+    # A length must fit what was sent, of which the last bytes may not have been captured.
     if length < 0 or size_at + 2 > stop + missing:
         problem = f"body length {length} does not fit the item"
         return BatchItem(b"", {}, flag, crc, at, missing), problem
