@@ -19,7 +19,7 @@ from hpack.huffman_constants import REQUEST_CODES, REQUEST_CODES_LENGTH
 from ..foreign import Unreadable
 from ..grpc.call_messages import unescaped
 from ..grpc.calls import METHODS_BY_PATH
-from ..grpc.definition import STRING, Field, FieldKind
+from ..grpc.definition import Field, FieldKind
 from ..grpc.tree import TABLES, Tree, decode_message, text_at, tree_at
 from ..grpc.wire import BYTES, fields_of, varint
 from ..http2.header_blocks import Headers
@@ -103,7 +103,7 @@ class CallRewriter:
                     new = self._zeros(value)
                 elif field.kind is FieldKind.MESSAGE:
                     new = self._message(field.of, value, field.name, message)
-                elif field.kind is STRING:
+                elif field.kind is FieldKind.STRING:
                     new = self._string(type_name, field.name, parent, value, message, entry)
                 elif field.kind is FieldKind.BYTES:
                     new = self._body(value, message)

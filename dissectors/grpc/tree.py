@@ -11,9 +11,8 @@ import struct
 from typing import Final
 
 from ..foreign import Unreadable
-from .definition import BOOL, BYTES, ENUMS, FLOAT, INT32, MESSAGES, STRING, Field, FieldKind
-from .wire import BYTES as WIRE_BYTES
-from .wire import FIXED_32, VARINT, Value, fields_of, packed, signed
+from .definition import ENUMS, MESSAGES, Field, FieldKind
+from .wire import BYTES, FIXED_32, VARINT, Value, fields_of, packed, signed
 
 MOST_FIELDS: Final = 100_000
 """fields of one message with its nested ones: as many as a full batch of messages has"""
@@ -76,7 +75,7 @@ def _append(tree: Tree, field: Field, kind: int, value: Value, reading: Decoded)
     values = tree.setdefault(field.name, [])
     assert isinstance(values, list)
     # proto3 packs repeated numbers; a reader must accept both forms.
-    if field.kind is FieldKind.ENUM and kind == WIRE_BYTES and isinstance(value, bytes):
+    if field.kind is FieldKind.ENUM and kind == BYTES and isinstance(value, bytes):
         numbers = packed(value)
         reading.left -= len(numbers)
         values.extend(_enum(field.of, number) for number in numbers)
@@ -89,14 +88,14 @@ def _value(field: Field, kind: int, value: Value, reading: Decoded) -> object:
         if kind != VARINT:
             raise Unreadable(f"wire type {kind} of {field.name}")
         return _number(field, value)
-    if kind == WIRE_BYTES:
+    if kind == BYTES:
         if field.kind is FieldKind.MESSAGE:
             return _tree(field.of, value, reading)
-        if field.kind is STRING:
+        if field.kind is FieldKind.STRING:
             return value.decode("utf-8", "replace")
-        if field.kind is BYTES:
+        if field.kind is FieldKind.BYTES:
             return value
-    elif kind == FIXED_32 and field.kind is FLOAT:
+    elif kind == FIXED_32 and field.kind is FieldKind.FLOAT:
         return float(struct.unpack("<f", value)[0])
     raise Unreadable(f"wire type {kind} of {field.name}")
 
@@ -104,9 +103,9 @@ def _value(field: Field, kind: int, value: Value, reading: Decoded) -> object:
 def _number(field: Field, value: int) -> object:
     if field.kind is FieldKind.ENUM:
         return _enum(field.of, value)
-    if field.kind is BOOL:
+    if field.kind is FieldKind.BOOL:
         return value != 0
-    if field.kind is INT32:
+    if field.kind is FieldKind.INT32:
         # Negative numbers are sent as 64 bits; as in Protocol Buffers, the low 32 count.
         low = value & 0xFFFFFFFF
         return low - (1 << 32) if low >> 31 else low

@@ -15,7 +15,7 @@ from typing import Final
 from ...budget import Budget
 from ...findings import undecoded
 from ..code_names import operation_of, request_name
-from ..codes import RequestCode
+from ..codes import DLEDGER_SUCCESS, RequestCode, ResponseCode
 from ..messages.batch import BatchItem, encode_batch
 from ..messages.message import StoredMessage, encode_message
 from .body import NONE, RAW, Body, BodyInput
@@ -107,8 +107,8 @@ def encode_timer_checkpoint(value: object) -> bytes:
         raise ValueError(f"not a timer check point: {error}") from error
 
 
-SUCCESSES: Final = frozenset({0, 200})
-"""Codes of responses with the operation's body: SUCCESS, and DLedger's."""
+SUCCESSES: Final = frozenset((int(ResponseCode.SUCCESS), DLEDGER_SUCCESS))
+"""Codes of responses with the operation's body."""
 
 FORMS: Final[dict[str, Callable[[BodyInput], Body]]] = {
     "raw-message": decode_raw_message,
