@@ -20,7 +20,7 @@ from ..foreign import base64_of, hex_bytes_of, hexadecimal_of, natural_of
 from ..remoting.ids.message_ids import GRPC_ID, decode_recall_handle, encode_recall_handle
 from ..remoting.ids.trace_context import SW8, TRACEPARENT, decode_sw8, decode_traceparent
 from ..remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
-from .kinds import KINDS
+from . import KINDS
 from .vocabulary import ENUMS, GROUP_OF, NAME_WORDS, OWN_WORDS, REMARK_WORDS
 
 FIRST_EPHEMERAL: Final = 32768
