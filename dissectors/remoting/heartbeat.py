@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from ..foreign import read_json
-from .bodies.spelling import with_java_names
+from .bodies.classes import with_java_names
 from .fastjson.codec import decode_json
 from .fastjson.reader import DEPTH_LIMIT, ignored_by_fastjson2
 

@@ -16,8 +16,7 @@ from ..fastjson.codec import decode_json, encode_json, to_json_value
 from ..fastjson.reader import JsonResult, PairMap, canonical_name, ignored_by_fastjson2
 from ..ids.pop_receipts import decode_bit_set, encode_bit_set
 from .body import JSON, RAW, Body, BodyInput
-from .classes import CLASSES, ENUMS, JavaType, ShortMember, TypeKind, java_type_of
-from .spelling import spellings_of
+from .classes import CLASSES, ENUMS, JavaType, ShortMember, TypeKind, java_type_of, spellings_of
 
 NOTES_LIMIT: Final = 16
 """Maximum notes of a body; an odd body would repeat itself."""

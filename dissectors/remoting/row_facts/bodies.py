@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from ...foreign import natural_of
-from ..bodies.spelling import with_java_names
+from ..bodies.classes import with_java_names
 from ..broker_addresses import MOST_REMEMBERED, ROUTES_REMEMBERED
 from ..codes import RequestCode
 from ..heartbeat import HEARTBEAT_CLASSES
