@@ -51,6 +51,7 @@ class Bound:
 
     def said(self) -> str:
         """Describe the limit, the number beyond it, and where it was first exceeded."""
+        # What is counted in bytes begins with that word, which the text then has as a unit.
         most = f"{self.most >> 20} MiB" if self.what.startswith("bytes ") else f"{self.most:,}"
         what = self.what.removeprefix("bytes ")
         more = f"{self.ended:,} {self.beyond}, first {self.first}"

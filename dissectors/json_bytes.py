@@ -29,7 +29,7 @@ def put_number(out: BytesWriter, number: i64) -> None:
         number = -number
     if number >= _EIGHT_DIGITS:
         put_number(out, number // _EIGHT_DIGITS)
-        _put_eight(out, number % _EIGHT_DIGITS)
+        write_i64_le(out, digits_of(number % _EIGHT_DIGITS, 8))
         return
     # Eight bytes are written at once, the last digit highest; those after it are cut off again.
     word: i64 = _ZERO + number % 10
@@ -70,11 +70,6 @@ def _put_four(out: BytesWriter, number: i64) -> None:
         number >>= 4
         digits -= 1
     write_i64_le(out, word)
-
-
-def _put_eight(out: BytesWriter, number: i64) -> None:
-    """Write a number with eight digits."""
-    write_i64_le(out, digits_of(number, 8))
 
 
 def digits_of(number: i64, count: i64) -> i64:

@@ -15,8 +15,8 @@ from typing import Final
 
 from dissectors.budget import Budget
 from dissectors.endpoint import split_endpoint
+from dissectors.remoting.code_sets import retry_codes_of
 from dissectors.remoting.command import JSON, ROCKETMQ
-from dissectors.remoting.retries import retry_codes_of
 from dissectors.remoting.sysflag import COMPRESSION_TYPES
 from dissectors.remoting.topic_names import DEFAULT_TOPIC, TRACE_TOPIC
 from dissectors.remoting.versions import V4_3_0, V4_5_1, V5_3_3, ordinal_of

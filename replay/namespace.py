@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from dissectors.remoting.group_names import INNER_PRODUCER
-from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
+from dissectors.remoting.topic_names import (
+    DLQ_PREFIX,
+    INNER_PRODUCER,
+    RETRY_PREFIX,
+    is_system_topic,
+)
 
 SEPARATOR: Final = "%"
 SYSTEM_GROUPS: Final = frozenset(

@@ -13,13 +13,12 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from dissectors.remoting.codes import ResponseCode
-from dissectors.remoting.group_names import NAME
 from dissectors.remoting.messages.properties import (
     NAME_VALUE_SEPARATOR,
     PROPERTY_SEPARATOR,
     property_of,
 )
-from dissectors.remoting.topic_names import NOT_FOR_SENDS, RETRY_PREFIX
+from dissectors.remoting.topic_names import NAME, NOT_FOR_SENDS, RETRY_PREFIX
 
 from .message import Message
 

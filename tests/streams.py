@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dissectors.tcp.formats import reader_of
-from dissectors.tcp.pieces import Data, Gap
-from dissectors.tcp.reassembly import StreamReassembler
+from dissectors.tcp.reassembly import Data, Gap, StreamReassembler
 from dissectors.tcp.segment import SYN, Segment
 from dissectors.tcp.segment_reader import SegmentReader
 from dissectors.tcp.source import FileSource

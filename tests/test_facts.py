@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from dissectors.remoting import code_sets, topic_names
+from dissectors.remoting.code_sets import RETRIED_SINCE, retry_codes_of
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.headers import header_fields
-from dissectors.remoting.retries import RETRIED_SINCE, retry_codes_of
 from dissectors.remoting.versions import V5_3_0, V5_3_1, VERSIONS, ordinal_of
 from tests.sources import ROOT, SOURCES
 
@@ -23,8 +23,8 @@ PLACES = (
     FACTS / "versions.py",
     FACTS / "codes.py",
     FACTS / "topic_names.py",
-    *(FACTS / "header_tables").glob("*.py"),
-    *(FACTS / "operation_tables").glob("*.py"),
+    FACTS / "header_tables.py",
+    FACTS / "operation_tables.py",
 )
 """where the facts are spelled"""
 KNOWING = [

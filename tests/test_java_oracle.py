@@ -11,7 +11,7 @@ import pytest
 
 from dissectors.decode.pipeline import Decode
 from dissectors.grpc.command import CallCommand
-from dissectors.remoting.framing.layout import encode_frame
+from dissectors.remoting.framing.frame import encode_frame
 from dissectors.remoting.header_codec import decode_header, encode_header
 from tests.cluster.clients.oracle import JavaCommand, decode_frames
 from tests.dissectors.remoting import odd_bodies

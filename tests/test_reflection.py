@@ -24,10 +24,10 @@ from dissectors.remoting.codes import (
     ResponseCode,
     SerializeType,
 )
-from dissectors.remoting.header_tables.field import FieldType, HeaderField
+from dissectors.remoting.header_tables import FieldType, HeaderField
 from dissectors.remoting.headers import HEADERS
 from dissectors.remoting.messages.properties import PROPERTIES
-from dissectors.remoting.operation_tables.operations import Operation
+from dissectors.remoting.operation_tables import Operation
 from dissectors.remoting.topic_names import NOT_FOR_SENDS, SYSTEM_TOPICS
 from dissectors.remoting.versions import VERSIONS
 from tests.cluster.clients.oracle import reflect

@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.command import RESPONSE_FLAG, RemotingCommand
-from dissectors.remoting.framing.layout import encode_frame
+from dissectors.remoting.framing.frame import encode_frame
 from dissectors.remoting.header_codec import encode_header
 
 ROOT = Path(__file__).resolve().parents[2]

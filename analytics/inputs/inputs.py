@@ -29,7 +29,7 @@ from dissectors.decode.log_parts import CONVERSATIONS, FINDINGS, SCHEMA_VERSION,
 from dissectors.foreign import Unreadable, integer_of, json_of
 from dissectors.rows.column import NAMES, RENAMED
 from dissectors.rows.parquet import load_pyarrow
-from dissectors.tcp.no_capture import JSON_ARRAY, TO_JSON_LINES
+from dissectors.tcp.formats import JSON_ARRAY, TO_JSON_LINES
 from dissectors.tcp.source import CaptureError, expand_sources, is_capture_name
 
 from ..cells import is_cells

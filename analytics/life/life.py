@@ -17,8 +17,7 @@ from dissectors.decode.totals import DecodeStats
 from dissectors.endpoint import split_endpoint
 from dissectors.quantities import duration_text
 from dissectors.remoting.topic_names import DLQ_PREFIX
-from dissectors.replication.passed import passed_at
-from dissectors.replication.progress import Replication
+from dissectors.replication.progress import Replication, passed_at
 from dissectors.rows.message_record import (
     DELIVERED,
     PREPARED,

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dissectors.grpc import send_codes
+from dissectors.remoting.code_sets import RETRIED_SINCE
 from dissectors.remoting.codes import ResponseCode
-from dissectors.remoting.retries import RETRIED_SINCE
 
 from .attempts import (
     FAILURES,

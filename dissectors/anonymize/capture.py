@@ -22,20 +22,19 @@ from typing import BinaryIO, Final
 
 from ..conversations.conversation import Direction, Pdu
 from ..conversations.conversation_table import SWEEP_PACKETS, ConversationTable, ReleasedPdus
-from ..conversations.keys import address_size, reversed_key, source_of
 from ..conversations.tls_state import Tls
 from ..decode.pipeline import Decode, DecodeOptions
 from ..findings import Finding, undecoded
 from ..grpc.call_stream import HeldBytes
+from ..remoting.framing.frame import PREFIX
 from ..remoting.framing.frame_decoder import KEEP_ALL
-from ..remoting.framing.layout import PREFIX
 from ..remoting.header_codec import BINARY_TYPE, JSON_TYPE
 from ..replication.progress import AUTO_SWITCH, Replication
 from ..tcp.capture import Packet
 from ..tcp.formats import PCAP_HEADER, reader_of
 from ..tcp.pcapng_writer import PcapngWriter
-from ..tcp.pieces import Piece
-from ..tcp.segment import RST, SYN, Segment
+from ..tcp.reassembly import Piece
+from ..tcp.segment import RST, SYN, Segment, address_size, reversed_key, source_of
 from ..tcp.segment_reader import SegmentReader
 from ..tcp.source import CaptureError, sources_of
 from .frames import FrameRewriter

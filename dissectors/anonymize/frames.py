@@ -12,7 +12,7 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Final, NamedTuple
 
 from ..foreign import hexadecimal_of, natural_of
@@ -20,8 +20,8 @@ from ..remoting.bodies.trace import FIELD_SEPARATOR, RECORD_SEPARATOR, form_of
 from ..remoting.code_sets import SENDS
 from ..remoting.codes import RequestCode
 from ..remoting.header_codec import BINARY_TYPE
-from ..remoting.headers import SECRET_FIELDS, SECRET_WORDS
-from ..remoting.messages.counting import MAGIC_FILLER, MAGIC_V2, MIN_FILLER_SIZE, RECORD_MAGICS
+from ..remoting.headers import shown_letters
+from ..remoting.messages.batch import ITEM_HEAD
 from ..remoting.messages.properties import property_of
 from ..remoting.messages.record_layout import (
     CRC_ENTRY_SIZE,
@@ -30,6 +30,10 @@ from ..remoting.messages.record_layout import (
     FIELD_ENDS,
     FIXED,
     FIXED_PART,
+    MAGIC_FILLER,
+    MAGIC_V2,
+    MIN_FILLER_SIZE,
+    RECORD_MAGICS,
     SIZE_AND_MAGIC,
     SYS_FLAG,
     SYS_FLAG_AT,
@@ -50,20 +54,17 @@ _JSON: Final = re.compile(
 )
 _ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})|\\(.)|(.)", re.DOTALL)
 _SHORT_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-_HASHES: Final = re.compile(rb'("(?:codeSet|tagsCode)"\s*:\s*\[?)([-\d,\s]*)()')
+_HASHES: Final = re.compile(rb'("(?:codeSet|tagsCode)"\s*:\s*\[?)([-\d,\s]*)')
 _DIGITS: Final = re.compile(r"\d+")
 _LOWER_MEMBERS: Final = frozenset(name.lower() for name in MEMBERS | FIELDS)
 _SETTING: Final = re.compile(r"([\w.$-]+)=(.*)")
-_SECRETS: Final = frozenset(name.lower() for name, shown in SECRET_FIELDS.items() if not shown)
 _HEADER_NAMES: Final = NAMED | {V2.topic, V2.default_topic, V2.producer_group, V2.broker_name}
 _RECALL_HANDLE: Final = "recallHandle"
 _BITS: Final = "b"
 """Member of an acknowledgement batch: base64 of bits."""
 _LEAST_NUMBER: Final = 4
 """Minimum digits of a number that may be a name, in unknown fields."""
-_OPAQUE_SENDS: Final = SENDS | {RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2}
 _BATCH: Final = RequestCode.SEND_BATCH_MESSAGE
-_BATCH_HEAD: Final = struct.Struct(">iIiii")
 _INT: Final = struct.Struct(">i")
 _SHORT: Final = struct.Struct(">H")
 _FIELDS: Final = tuple(name for name, _ in FIXED_PART)
@@ -92,7 +93,7 @@ class FrameRewriter:
         """Return a body of the same length; `fields`: the ext fields of its header."""
         if not body:
             return body
-        if not is_response and code in _OPAQUE_SENDS:
+        if not is_response and code in SENDS:
             names = send_fields_of(code)
             topic = fields.get(names.topic, "")
             if code == _BATCH or fields.get(names.batch) == "true":
@@ -135,10 +136,7 @@ class FrameRewriter:
     def json_body(self, body: bytes) -> bytes:
         """Rewrite a JSON body: texts, and hash codes of tags."""
         whole = self._json(body, self._body_text)
-        return _HASHES.sub(
-            lambda found: found[1] + self._hashes(found[2]) + found[3],
-            whole,
-        )
+        return _HASHES.sub(lambda found: found[1] + self._hashes(found[2]), whole)
 
     def properties(self, text: str) -> str:
         """Rewrite the properties of a message."""
@@ -355,10 +353,10 @@ class FrameRewriter:
         at = 0
         try:
             while at < len(body):
-                size, magic, _, _, length = _BATCH_HEAD.unpack_from(body, at)
+                size, magic, _, _, length = ITEM_HEAD.unpack_from(body, at)
                 end = at + size
-                start = at + _BATCH_HEAD.size
-                if size < _BATCH_HEAD.size or end > len(body) or not 0 <= length <= end - start:
+                start = at + ITEM_HEAD.size
+                if size < ITEM_HEAD.size or end > len(body) or not 0 <= length <= end - start:
                     raise ValueError("a length beyond the end")
                 new = self.plain_body(topic, body[start : start + length])
                 out[start : start + length] = new
@@ -439,11 +437,8 @@ def _unescaped(match: re.Match[str]) -> str:
     return _SHORT_ESCAPES.get(short, short) if short else str(plain)
 
 
-@lru_cache(1024)
 def _is_secret(name: str) -> bool:
-    lower = name.lower()
-    plain = lower.rpartition(".")[2].replace("-", "").replace("_", "")
-    return plain in _SECRETS or any(word in lower for word in SECRET_WORDS)
+    return shown_letters(name) == 0
 
 
 def _number(text: str) -> int:

@@ -20,7 +20,7 @@ from ..foreign import base64_of, hex_bytes_of, hexadecimal_of, natural_of
 from ..remoting.ids.message_ids import GRPC_ID, decode_recall_handle, encode_recall_handle
 from ..remoting.ids.trace_context import SW8, TRACEPARENT, decode_sw8, decode_traceparent
 from ..remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
-from .kinds import KINDS
+from . import KINDS
 from .vocabulary import ENUMS, GROUP_OF, NAME_WORDS, OWN_WORDS, REMARK_WORDS
 
 FIRST_EPHEMERAL: Final = 32768
@@ -228,18 +228,13 @@ class Pseudonyms:
 
     def _runs(self, text: str) -> str:
         if not self._kept:
-            return _RUN.sub(lambda run: self._token(run[0]), text)
+            return _RUN.sub(self._token, text)
         return _PART.sub(
-            lambda part: (
-                part[0]
-                if part[0] in self._kept
-                else _RUN.sub(lambda run: self._token(run[0]), part[0])
-            ),
-            text,
+            lambda part: part[0] if part[0] in self._kept else _RUN.sub(self._token, part[0]), text
         )
 
-    def _token(self, run: str) -> str:
-        return run if run in NAME_WORDS else self.run(run)
+    def _token(self, match: re.Match[str]) -> str:
+        return match[0] if match[0] in NAME_WORDS else self.run(match[0])
 
     def _word(self, match: re.Match[str], words: Set[str]) -> str:
         """Rewrite a word of a remark."""

@@ -12,8 +12,8 @@ from typing import Final
 
 from ..foreign import Unreadable
 from ..grpc.call_stream import HeldBytes
-from ..grpc.calls import MOST_HELD, MOST_STREAMS
-from ..grpc.definition import METHODS, Method
+from ..grpc.calls import METHODS_BY_PATH, MOST_HELD, MOST_STREAMS
+from ..grpc.definition import Method
 from ..grpc.pieces import LARGEST
 from ..grpc.pieces import PREFIX as MESSAGE_PREFIX
 from ..http2.connection import Http2End, StreamEvent, unpadded
@@ -36,8 +36,7 @@ from ..http2.frame import (
     Http2Frame,
     StreamPlace,
 )
-from ..remoting.messages.counting import MAGIC_FILLER, RECORD_MAGICS
-from ..remoting.messages.record_layout import SIZE_AND_MAGIC
+from ..remoting.messages.record_layout import MAGIC_FILLER, RECORD_MAGICS, SIZE_AND_MAGIC
 from ..replication.layouts import (
     MAX_TRANSFER,
     MIN_RECORD,
@@ -49,15 +48,13 @@ from ..replication.layouts import (
 )
 from ..replication.progress import Reading
 from ..replication.streams import MasterStream, SlaveStream
-from ..tcp.pieces import Data, Piece
-from .calls import FREE, CallRewriter
+from ..tcp.reassembly import Data, Piece
+from .calls import FREE, CallRewriter, rewritten_block
 from .frames import FrameRewriter
-from .header_block import rewritten
 from .pseudonyms import Pseudonyms
 
 Put = Callable[[int, bytes, int], None]
 """Receives rewritten bytes of a direction: offset, bytes, and id of their last packet."""
-_BY_PATH: Final = {method.path: method for method in METHODS}
 _COPIED: Final = frozenset((PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE))
 _MOST_PADDING: Final = 255
 _MOST_RECORD: Final = 4 * MAX_TRANSFER
@@ -319,7 +316,7 @@ class CallStreams:
 
     def open(self, event: StreamEvent) -> None:
         """Record the method of a stream."""
-        method = _BY_PATH.get(dict(event.headers).get(":path", ""))
+        method = METHODS_BY_PATH.get(dict(event.headers).get(":path", ""))
         if method is not None:
             if len(self._methods) >= MOST_STREAMS:
                 self.close(next(iter(self._methods)), event.place.packet)
@@ -332,7 +329,7 @@ class CallStreams:
             new = self._calls.header(name, value) if value else value
             return self._calls.header_name(name), new, name in FREE
 
-        new, cut = rewritten(block, event.headers, change)
+        new, cut = rewritten_block(block, event.headers, change)
         if cut:
             self.drop("texts of gRPC metadata that became longer, cut", cut)
         return new
@@ -357,6 +354,7 @@ class CallStreams:
             side.is_broken = True
             pieces.give(None, len(pieces.data), packet)
         elif event.missing > side.skip:
+            # A hole inside a message of known length keeps the boundaries of those after it.
             held, left = len(pieces.data), event.missing - side.skip
             whole = MESSAGE_PREFIX + int.from_bytes(pieces.data[1:MESSAGE_PREFIX])
             side.is_broken = held < MESSAGE_PREFIX or held + left > whole

@@ -14,18 +14,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ..foreign import natural_of
-from ..remoting.messages.counting import (
+from ..remoting.messages.message import StoredMessage
+from ..remoting.messages.record_layout import (
+    FIELD_ENDS,
+    FIELD_STARTS,
     MAGIC_FILLER,
     MAGIC_V2,
     MIN_FILLER_SIZE,
     MIN_RECORD_SIZE,
     RECORD_MAGICS,
-)
-from ..remoting.messages.message import StoredMessage
-from ..remoting.messages.record_layout import (
-    FIELD_ENDS,
-    FIELD_STARTS,
     SIZE_AND_MAGIC,
     SYS_FLAG,
     SYS_FLAG_AT,
@@ -33,7 +30,7 @@ from ..remoting.messages.record_layout import (
 from ..remoting.messages.records import decode_messages
 from ..replication.layouts import RECORD_MAGIC
 from ..tcp.source import CaptureError
-from .store_files import folder_in, is_link, numbered_files, open_regular
+from .store_files import OFFSET_DIGITS, base_of, folder_in, is_link, numbered_files, open_regular
 
 LOG_FOLDER: Final = "commitlog"
 MAX_RECORD: Final = 64 << 20
@@ -47,8 +44,6 @@ cost its full size again
 _INTEGER: Final = struct.Struct(">i")
 _LENGTH: Final = struct.Struct(">H")
 _SHORT_LENGTH: Final = struct.Struct(">B")
-_DIGITS: Final = 20
-"""digits of a file name"""
 _MAGIC_AT: Final = FIELD_STARTS["magic"]
 _OFFSET_AT: Final = FIELD_STARTS["physical_offset"]
 
@@ -82,7 +77,7 @@ def log_files(folder: str) -> list[str]:
             str(inside), "a symbolic link, which is not followed", hint="copy what it leads to"
         )
     place = folder_in(root, LOG_FOLDER) or root
-    files = numbered_files(place, _DIGITS)
+    files = numbered_files(place, OFFSET_DIGITS)
     if not files:
         replicated = next(root.glob("dledger-*"), None)
         reason = "no commit log files" if replicated is None else "the log of a DLedger group"
@@ -106,11 +101,6 @@ def entries_of(path: str) -> Iterator[LogEntry]:
             yield from _Reader(file.fileno(), base_of(path)).entries()
     except OSError as error:
         raise CaptureError(path, error.strerror or str(error)) from error
-
-
-def base_of(path: str) -> int:
-    """Return the log offset of a file."""
-    return natural_of(os.path.basename(path).lstrip("0")) or 0
 
 
 class _Reader:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from ..foreign import natural_of
 from ..remoting.fastjson.codec import decode_json
-from .consume_queue import ROCKSDB_MARK
+from .indexes import ROCKSDB_MARK
 from .store_files import folder_in, open_regular
 
 CONFIG_FOLDER: Final = "config"
@@ -45,6 +46,7 @@ def offsets_in(root: Path) -> tuple[list[GroupOffset], list[str]]:
         if (config / name / ROCKSDB_MARK).exists():
             return [], [_rocksdb(config, name)]
     problems = []
+    # The backup has the former content, for a broker that ended while it replaced the file.
     for name in (OFFSET_FILE, f"{OFFSET_FILE}.bak"):
         path = config / name
         try:
@@ -92,12 +94,7 @@ def _offsets_of(data: bytes) -> list[GroupOffset] | None:
     table = value.get("offsetTable") if isinstance(value, dict) else None
     if not isinstance(table, dict):
         return None
-    offsets = []
-    for offset in _each(table):
-        offsets.append(offset)
-        if len(offsets) >= _MOST_OFFSETS:
-            break
-    return sorted(offsets)
+    return sorted(islice(_each(table), _MOST_OFFSETS))
 
 
 def _each(table: dict[object, object]) -> Iterator[GroupOffset]:

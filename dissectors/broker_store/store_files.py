@@ -14,8 +14,11 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Final
 
+from ..foreign import natural_of
 from ..tcp.source import CaptureError
 
+OFFSET_DIGITS: Final = 20
+"""digits of a file name that is the offset of the file's first byte"""
 MOST_OPEN: Final = 64
 """maximum open files"""
 _NUMBERED: Final = re.compile(r"\d{1,20}")
@@ -56,6 +59,11 @@ def folder_in(folder: Path, *names: str) -> Path | None:
     return folder
 
 
+def base_of(path: str) -> int:
+    """Return the offset of the first byte of a file, which is its name."""
+    return natural_of(os.path.basename(path).lstrip("0")) or 0
+
+
 def numbered_files(folder: Path, digits: int) -> list[str]:
     """Return the regular files of a folder with names of so many digits, in order.
 
@@ -79,6 +87,7 @@ class StoreFiles:
 
     def __init__(self) -> None:
         self._open: OrderedDict[str, int] = OrderedDict()
+        # Nobody closes a store: it lives as long as the evidence that reads it on demand.
         weakref.finalize(self, _close_all, self._open)
 
     def read(self, path: str, size: int, at: int) -> bytes:

@@ -12,12 +12,11 @@ from typing import Final
 from ..remoting.messages.batch import is_inner_batch
 from ..remoting.messages.message import StoredMessage
 from ..tcp.source import CaptureError
-from .commit_log import LOG_FOLDER, LogEntry, base_of, entries_of, log_files
-from .consume_queue import QUEUE_FOLDER, ROCKSDB_MARK, ConsumeQueues
+from .commit_log import LOG_FOLDER, LogEntry, entries_of, log_files
 from .group_offsets import GroupOffset, offsets_in
 from .half_messages import StoredHalfEnd, StoredHalves
-from .key_index import INDEX_FOLDER, KeyIndex
-from .store_files import folder_in
+from .indexes import INDEX_FOLDER, QUEUE_FOLDER, ROCKSDB_MARK, ConsumeQueues, KeyIndex
+from .store_files import base_of, folder_in
 
 _ROCKSDB_QUEUES: Final = "consumequeue_rocksdb"
 IN_QUEUE: Final = "in its consume queue"

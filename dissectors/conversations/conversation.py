@@ -13,17 +13,14 @@ from mypy_extensions import i64
 
 from ..findings import Finding, FindingKind
 from ..remoting.command import ROCKETMQ, RemotingCommand
-from ..remoting.framing.frame import Frame
+from ..remoting.framing.frame import PREFIX, Frame
 from ..remoting.framing.frame_decoder import FrameDecoder
-from ..remoting.framing.layout import PREFIX
 from ..remoting.header_codec import BINARY_TYPE, JSON_TYPE, decode_header
 from ..replication.progress import Replication
 from ..tcp.passed_flows import Followed
-from ..tcp.pieces import Piece
-from ..tcp.reassembly import StreamReassembler
-from ..tcp.segment import ACK, FIN, RST, SYN, Segment
+from ..tcp.reassembly import Piece, StreamReassembler
+from ..tcp.segment import ACK, FIN, RST, SYN, Segment, reversed_key, source_of
 from .header_view import HeaderView, view_of_command
-from .keys import reversed_key, source_of
 from .recognition import NO_PAYLOAD, UNKNOWN
 
 LATE: Final[i64] = 50_000_000
@@ -285,7 +282,7 @@ class Conversation(Followed):
         self.closing_ts: i64 = 0
         """time of the first FIN or RST; 0: none was seen"""
         self.linger: i64 = 0
-        """ns to wait after that for packets captured late; see `handshake`"""
+        """ns to wait after that for packets captured late; `LINGER` or `HALF_LINGER`"""
         self.mine = True
         """decoded here; otherwise only tracked for its number"""
         self.first_packet: i64 = 0
@@ -338,6 +335,16 @@ class Conversation(Followed):
         """Drop all partial frames: the bytes of the connection are no frames."""
         self.first_decoder.forget()
         self.second_decoder.forget()
+
+    def ignore(self) -> None:
+        """Examine no further bytes, and drop those that are held behind holes."""
+        self.ignored = True
+        self.first.reassembler.forget()
+        self.second.reassembler.forget()
+
+    def report(self, kind: FindingKind, detail: str, ts: i64, packet: i64, offset: i64) -> None:
+        """Add a finding about the connection; `offset` is that in the stream, or -1."""
+        self.findings.append(Finding(kind, detail, ts, packet, self.number, offset))
 
     def note(self, facts: list[str]) -> None:
         """Add facts of the connection."""
@@ -421,7 +428,7 @@ class Conversation(Followed):
     def _measure(self, direction: Direction, segment: Segment) -> None:
         """Record whether earlier data from the other end has been received by now.
 
-        See `handshake` for the round trip without a backlog.
+        See `round_trip_of` for the round trip without a backlog.
         """
         peer = direction.peer
         # A data segment acknowledges all that its sender has received. The operating system does
@@ -456,9 +463,94 @@ class Conversation(Followed):
             self._report(FindingKind.PACKET_TRUNCATED, lost, segment)
 
     def _report(self, kind: FindingKind, detail: str, segment: Segment) -> None:
-        self.findings.append(Finding(kind, detail, segment.ts, segment.packet, self.number, -1))
+        self.report(kind, detail, segment.ts, segment.packet, -1)
 
 
 def _earlier(first: i64, second: i64) -> i64:
     """Return the smaller of two packet ids, where -1 means none."""
     return second if first < 0 or 0 <= second < first else first
+
+
+LINGER: Final = 2_000_000_000
+"""ns that a closed conversation waits for packets captured late"""
+HALF_LINGER: Final = 120_000_000_000
+"""ns of the same wait if only one end has closed: the other may still send"""
+LEAST_PAUSE: Final = 1_000_000_000
+"""shortest recorded pause without payload, ns"""
+
+
+def note_start(direction: Direction, segment: Segment) -> None:
+    """Track setup and teardown, which separate connections on the same ports."""
+    if direction.first_seq < 0:
+        direction.first_seq = segment.seq
+    conversation = direction.conversation
+    if segment.flags & SYN:
+        if direction.isn < 0:
+            direction.isn = segment.seq
+        _note_syn(direction, segment)
+    closing = segment.flags & (FIN | RST) != 0
+    # Of several FIN and RST, the first one tells how long the connection was idle before its end.
+    open_till_now = conversation.reset_by is None and conversation.closed_by is None
+    if closing and open_till_now:
+        conversation.closing_ts = segment.ts
+        if conversation.payload_ts > 0:
+            conversation.idle = segment.ts - conversation.payload_ts
+            if segment.flags & RST and segment.ts - conversation.pause_end < LEAST_PAUSE:
+                # A RST to a reused connection means that the peer had forgotten it.
+                conversation.idle = conversation.pause
+    if segment.flags & FIN and not direction.finished:
+        _note_fin(direction, segment)
+    direction.finished = direction.finished or closing
+    if segment.flags & RST:
+        if conversation.reset_by is None:
+            conversation.reset_by = direction
+    elif closing and conversation.closed_by is None:
+        conversation.closed_by = direction
+    conversation.closing = closing  # a SYN, or data later on, opens it again
+    half = not (segment.flags & RST or direction.peer.finished)
+    conversation.linger = HALF_LINGER if half else LINGER
+
+
+def _note_fin(direction: Direction, segment: Segment) -> None:
+    """Record the end of both streams from the numbers of a FIN: bytes missing before it were
+    lost.
+    """
+    direction.ended_at = (segment.seq + segment.end - segment.start + segment.missing) & 0xFFFFFFFF
+    if segment.flags & ACK and not direction.peer.finished:
+        direction.peer.acked_at_end = segment.ack
+
+
+def note_ack(direction: Direction, segment: Segment) -> None:
+    """Handle a packet without payload, SYN, FIN, or RST."""
+    if segment.window == 0:
+        direction.zero_windows += 1
+    conversation = direction.conversation
+    if conversation.shaking and conversation.client is direction and segment.flags & ACK:
+        conversation.shaking = False
+        conversation.established_ts = segment.ts
+
+
+def round_trip_of(conversation: Conversation) -> i64:
+    """Return the ns from SYN to the ACK of the SYN/ACK, or -1 if unknown."""
+    client = conversation.client
+    established: i64 = conversation.established_ts
+    if client is None or established == 0:
+        return -1
+    # The acknowledgement of a retransmitted SYN or SYN/ACK may be for either. Equal times measure
+    # nothing: a recording of `rmqtool` has a synthesized handshake, or the clock is too coarse.
+    if client.syns != 1 or client.peer.syns != 1 or established <= client.syn_ts:
+        return -1
+    return established - client.syn_ts
+
+
+def _note_syn(direction: Direction, segment: Segment) -> None:
+    conversation = direction.conversation
+    direction.syns += 1
+    direction.syn_ts = segment.ts
+    if segment.flags & ACK == 0:
+        if conversation.client is None:
+            conversation.client = direction
+    elif direction.peer.syns > 0 and direction.syns == 1:
+        conversation.shaking = conversation.mine  # pure ACKs are asked for, which costs time
+    elif conversation.client is None:
+        conversation.client = direction.peer

@@ -13,8 +13,7 @@ from mypy_extensions import i64
 from ..rows import conversation_facts as facts_of
 from ..rows import conversation_record as words
 from ..rows.conversation_record import ConversationRecord
-from .conversation import Conversation, Direction
-from .handshake import LEAST_PAUSE, round_trip_of
+from .conversation import LEAST_PAUSE, Conversation, Direction, round_trip_of
 
 CLOSED = "closed"
 """end of an unanswered exchange whose connection was closed by FIN"""
@@ -65,7 +64,7 @@ def conversation_row_of(conversation: Conversation) -> ConversationRecord:
 
 
 def _facts(conversation: Conversation) -> list[str]:
-    facts = conversation.facts or []
+    facts = list(conversation.facts or ())
     client = client_of(conversation)
     ends = ((client, words.CLIENT), (client.peer, words.SERVER))
     stalls = [stall for end, name in ends for stall in _stalls(end, name)]
@@ -73,18 +72,17 @@ def _facts(conversation: Conversation) -> list[str]:
     stalled = any(0 < stall.first - conversation.pause_end <= LEAST_PAUSE for stall in stalls)
     idle = conversation.pause if stalled else conversation.idle
     if idle >= facts_of.LEAST_IDLE:
-        facts = [*facts, facts_of.conversation_fact(facts_of.IDLE_MS, idle // 1_000_000)]
+        facts.append(facts_of.conversation_fact(facts_of.IDLE_MS, idle // 1_000_000))
     closing = conversation.last_ts - conversation.closing_ts
     if conversation.closing_ts > 0 and closing >= facts_of.LEAST_CLOSING:
-        facts = [*facts, facts_of.conversation_fact(facts_of.CLOSING_US, closing // 1000)]
+        facts.append(facts_of.conversation_fact(facts_of.CLOSING_US, closing // 1000))
     if conversation.after_fin:
-        after = conversation.after_fin
-        facts = [*facts, facts_of.conversation_fact(facts_of.AFTER_FIN, after)]
+        facts.append(facts_of.conversation_fact(facts_of.AFTER_FIN, conversation.after_fin))
     for direction in (conversation.first, conversation.second):
         length = conversation.decoder_of(direction).too_long
         # After a hole, these bytes may be no length at all.
         if length and not direction.reassembler.gaps:
-            facts = [*facts, facts_of.conversation_fact(facts_of.FRAME_LENGTH, length)]
+            facts.append(facts_of.conversation_fact(facts_of.FRAME_LENGTH, length))
     late = [
         facts_of.late_fact(facts_of.Late(name, end.late, end.late_most))
         for end, name in ends

@@ -20,7 +20,7 @@ from ..remoting.header_codec import JSON_TYPE, decode_usual_header
 from ..remoting.odd_header import odd_header_of
 from ..replication.progress import Reading, Replication, ReplicationFinder
 from ..rows.conversation_facts import FIRST_BYTES, conversation_fact
-from ..tcp.pieces import Data, Gap, Piece
+from ..tcp.reassembly import Data, Gap, Piece
 from ..tls.key_log import KeyLog
 from .conversation import Conversation, ConversationState, Direction, Pdu
 from .header_scan import scanned
@@ -29,7 +29,7 @@ from .recognition import HAPROXY, HTTP2, TLS, UNKNOWN, may_be_calls, protocol_of
 from .tls_state import Tls
 
 if TYPE_CHECKING:
-    from ..http2.joining import Joining
+    from ..http2.connection import Joining
 
 DETECT_LIMIT: Final = 1024 * 1024
 """bytes of a direction searched for a frame before the protocol counts as unknown"""
@@ -182,10 +182,7 @@ class Undecided(ConversationState):
         # The header of a proxy precedes the protocol, which the search for frames still finds.
         if conversation.protocol != HAPROXY:
             conversation.protocol = HAPROXY
-            kind = FindingKind.PROXY_HEADER
-            conversation.findings.append(
-                Finding(kind, HAPROXY, piece.ts, piece.packet, conversation.number, 0)
-            )
+            conversation.report(FindingKind.PROXY_HEADER, HAPROXY, piece.ts, piece.packet, 0)
         return None
 
     def _fed(
@@ -211,7 +208,7 @@ class Undecided(ConversationState):
             return  # the preface would have been recognized
         for at, piece in enumerate(pieces):
             if isinstance(piece, Data) and may_be_calls(piece.data, piece.start, piece.end):
-                from ..http2.joining import Joining
+                from ..http2.connection import Joining
 
                 joining = self._joining = self._joining or Joining()
                 if joining.is_start(piece.data[piece.start : piece.end]):
@@ -394,10 +391,7 @@ class Replicating(ConversationState):
             self._reading.receive(first, data, piece.offset, piece.packet, piece.ts, False)
         except Exception as error:  # last line of defence: a bad piece must not end the run
             kind, detail = FindingKind.BAD_REPLICATION, undecoded(error)
-            number = self.conversation.number
-            self.conversation.findings.append(
-                Finding(kind, detail, piece.ts, piece.packet, number, piece.offset)
-            )
+            self.conversation.report(kind, detail, piece.ts, piece.packet, piece.offset)
 
 
 @final
@@ -409,9 +403,7 @@ class Foreign(ConversationState):
     def __init__(self, conversation: Conversation) -> None:
         super().__init__(conversation, False, False)
         conversation.forget_frames()
-        conversation.ignored = True
-        conversation.first.reassembler.forget()
-        conversation.second.reassembler.forget()
+        conversation.ignore()
 
     def receive(self, direction: Direction, pieces: list[Piece], out: list[Pdu]) -> None:
         """Ignore all bytes."""
@@ -452,10 +444,12 @@ def _give_commands(direction: Direction, frames: list[Frame], out: list[Pdu]) ->
                 if command is not None:
                     head = view_of_command(command)
         except Exception as error:  # last line of defence: a bad frame must not end the run
-            _report(conversation, frame, FindingKind.BAD_BODY, undecoded(error))
+            kind, detail = FindingKind.BAD_BODY, undecoded(error)
+            conversation.report(kind, detail, frame.ts, frame.packet, frame.offset)
             continue
         if head is None:
-            _report(conversation, frame, FindingKind.BAD_HEADER, repr(frame.header[:40]))
+            kind, detail = FindingKind.BAD_HEADER, repr(frame.header[:40])
+            conversation.report(kind, detail, frame.ts, frame.packet, frame.offset)
             continue
         conversation.commands += 1
         pdu = Pdu(direction, frame, command, head)
@@ -467,13 +461,6 @@ def _give_commands(direction: Direction, frames: list[Frame], out: list[Pdu]) ->
             pdu.say(FindingKind.GAP, f"{frame.missing} of {frame.body_length} body bytes")
         out.append(pdu)
     frames.clear()
-
-
-def _report(conversation: Conversation, frame: Frame, kind: FindingKind, detail: str) -> None:
-    number = conversation.number
-    conversation.findings.append(
-        Finding(kind, detail, frame.ts, frame.packet, number, frame.offset)
-    )
 
 
 def current_of(conversation: Conversation) -> ConversationState:

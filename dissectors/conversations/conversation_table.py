@@ -7,6 +7,7 @@ as they are, with a finding.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Final, final
 
 from mypy_extensions import i64
@@ -16,13 +17,11 @@ from ..replication.progress import MAX_REPLICATIONS, Replication, first_of
 from ..rows.conversation_record import ConversationRecord
 from ..tcp.passed_flows import PassedFlows
 from ..tcp.reassembly import MAX_PENDING
-from ..tcp.segment import FIN, RST, SYN, Segment
+from ..tcp.segment import FIN, RST, SYN, Segment, hosts_of, port_of, reversed_key
 from ..tls.key_log import KeyLog
-from .conversation import Conversation, Direction, Pdu
+from .conversation import LEAST_PAUSE, Conversation, Direction, Pdu, note_ack, note_start
 from .conversation_row import conversation_row_of
 from .conversation_states import open_conversation
-from .handshake import LEAST_PAUSE, note_ack, note_start
-from .keys import hosts_of, port_of, reversed_key
 from .recognition import NO_PAYLOAD
 
 MAX_CONVERSATIONS: Final = 16384
@@ -310,15 +309,13 @@ class ConversationTable:
         if conversation.protocol == NO_PAYLOAD:
             return
         detail = f"{conversation.protocol}: {conversation.first.src}, {conversation.second.src}"
-        ts: i64 = conversation.last_ts
-        number: i64 = conversation.number
-        self._findings.append(Finding(FindingKind.NOT_ROCKETMQ, detail, ts, 0, number, -1))
+        conversation.report(FindingKind.NOT_ROCKETMQ, detail, conversation.last_ts, 0, -1)
 
     def _end_stalest(self, segment: Segment, out: list[ReleasedPdus]) -> None:
         """End an eighth of the conversations, those idle for the longest time."""
         stale = self._all_open()
         # Many at once, so that sorting is rare.
-        stale.sort(key=_last_ts_of)
+        stale.sort(key=attrgetter("last_ts"))
         del stale[MAX_CONVERSATIONS // 8 :]
         detail = f"{len(stale)} of {MAX_CONVERSATIONS} are ended"
         self._findings.append(
@@ -330,14 +327,12 @@ class ConversationTable:
     def _release(self, held: i64, out: list[ReleasedPdus]) -> None:
         """Release the largest holders until half of the limit is free."""
         holders = [one for one in self._all_open() if held_bytes_of(one) > 0]
-        holders.sort(key=_held_of, reverse=True)
+        holders.sort(key=held_bytes_of, reverse=True)
         for conversation in holders:
             if held <= MAX_HELD // 2:
                 return
             detail = f"{held_bytes_of(conversation)} bytes are given up"
-            ts: i64 = conversation.last_ts
-            number: i64 = conversation.number
-            self._findings.append(Finding(FindingKind.REASSEMBLY_LIMIT, detail, ts, 0, number, -1))
+            conversation.report(FindingKind.REASSEMBLY_LIMIT, detail, conversation.last_ts, 0, -1)
             held -= held_bytes_of(conversation)
             pdus: list[Pdu] = []
             waited = conversation.waiting
@@ -361,10 +356,6 @@ def is_another(direction: Direction, segment: Segment) -> bool:
     return behind > MAX_PENDING
 
 
-def _last_ts_of(conversation: Conversation) -> int:
-    return conversation.last_ts
-
-
 def held_bytes_of(conversation: Conversation) -> i64:
     """Return the approximate memory of the bytes held for a conversation."""
     held: i64 = conversation.state.held
@@ -377,7 +368,3 @@ def held_bytes_of(conversation: Conversation) -> i64:
         + conversation.first.reassembler.held_bytes
         + conversation.second.reassembler.held_bytes
     )
-
-
-def _held_of(conversation: Conversation) -> int:
-    return held_bytes_of(conversation)

@@ -2,8 +2,7 @@
 
 A header as written by Java is scanned in place by `header_scan`. Any other one, and a gRPC call, is
 decoded in full; its values are concatenated on demand, so that all readers of headers see the same
-layout.
-RocketMQ: RemotingCommand.headerDecode, SendMessageRequestHeaderV2, PullMessageResponseHeader.
+layout. RocketMQ: RemotingCommand.headerDecode, SendMessageRequestHeaderV2.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from mypy_extensions import i64
 
 from ..findings import Finding, FindingKind, undecoded
 from ..remoting.framing.frame import Frame
-from ..tcp.pieces import Data, Gap, Piece
+from ..tcp.reassembly import Data, Gap, Piece
 from .conversation import Conversation, ConversationState, Direction, Pdu, pdu_of
 from .recognition import GRPC, HTTP2, refined
 
@@ -103,8 +103,7 @@ class Http2(ConversationState):
         # Both directions share the calls, which are finished once.
         if direction is client:
             self._calls.finish(messages)
-        for message in messages:
-            out.append(self._pdu(direction, message))
+        out += [self._pdu(direction, message) for message in messages]
 
     def release(self) -> None:
         """Release the held bytes."""
@@ -118,12 +117,8 @@ class Http2(ConversationState):
         elif self._calls.unnamed:
             conversation = self.conversation
             detail = f"{self._calls.unnamed} calls whose method is not known"
-            conversation.findings.append(
-                Finding(
-                    *(FindingKind.HEADERS_LOST, detail, conversation.first_ts),
-                    *(conversation.first_packet, conversation.number, -1),
-                )
-            )
+            ts, packet = conversation.first_ts, conversation.first_packet
+            conversation.report(FindingKind.HEADERS_LOST, detail, ts, packet, -1)
 
     def _follow(
         self, direction: Direction, end: Http2End, piece: Piece, events: list[StreamEvent]
@@ -150,24 +145,21 @@ class Http2(ConversationState):
             self._report(FindingKind.HEADERS_LOST, detail, piece)
         messages: list[CallMessage] = []
         self._calls.lose(direction is self.conversation.client, ends, messages)
-        for message in messages:
-            out.append(self._pdu(direction, message))
+        out += [self._pdu(direction, message) for message in messages]
 
     def _read(self, end: Http2End, piece: Piece, events: list[StreamEvent]) -> None:
         from ..http2.frame import StreamPlace
 
-        if isinstance(piece, Gap) and piece.length <= 0:
-            end.stop("bytes are missing")
-            return
         if isinstance(piece, Gap):
+            if piece.length <= 0:  # of unknown length: offsets behind it mean nothing
+                end.stop("bytes are missing")
+                return
             place = StreamPlace(piece.packet, piece.ts, piece.offset + piece.length)
             end.receive_gap(int(piece.length), place, events)
             return
-        assert isinstance(piece, Data)
         length: i64 = piece.end - piece.start
         data = piece.data[piece.start : piece.end]
-        place = StreamPlace(piece.packet, piece.ts, piece.offset + length)
-        end.receive(data, place, events)
+        end.receive(data, StreamPlace(piece.packet, piece.ts, piece.offset + length), events)
         if not self.is_rocketmq:
             head = self._head + data
             self._head = head[-HEAD_KEPT:]
@@ -188,12 +180,9 @@ class Http2(ConversationState):
             self._unsaid = []
         elif self._seen > OTHERS_READ and not self.is_rocketmq and not self._may_be_named():
             conversation.protocol = self._other
-            conversation.ignored = True
-            conversation.first.reassembler.forget()
-            conversation.second.reassembler.forget()
+            conversation.ignore()
         conversation.frames += len(events)
-        for message in messages:
-            out.append(self._pdu(direction, message))
+        out += [self._pdu(direction, message) for message in messages]
 
     def _may_be_named(self) -> bool:
         """Return whether calls may be RocketMQ's with a method sent before the capture."""

@@ -1,6 +1,6 @@
 """Protocol detection by the first bytes of a conversation, never by port.
 
-RocketMQ is recognized by a frame (`remoting.frame`); these are other protocols found on its ports,
+RocketMQ is recognized by a frame (`remoting.framing`); these are other protocols on its ports,
 so that conversations that are not decoded are counted by protocol.
 """
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from ..rows import conversation_facts as facts_of
 from ..rows.conversation_facts import conversation_fact
 from ..tls.certificates import certificates_of
-from ..tls.events import CertificateChain, ServerExtensions, TlsAlert, TlsEvent
 from ..tls.handshake import ClientHello, ServerHello, version_names
+from ..tls.session import CertificateChain, ServerExtensions, TlsAlert, TlsEvent
 from ..tls.suites import suite_name
 
 

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from ..findings import Finding, FindingKind, undecoded
+from ..findings import FindingKind, undecoded
 from ..replication.progress import Replication
-from ..tcp.pieces import Data, Gap, Piece
+from ..tcp.reassembly import Data, Gap, Piece
+from ..tcp.segment import hosts_of
 from ..tls.key_log import KeyLog
 from .conversation import Conversation, ConversationState, Direction, Pdu
-from .keys import hosts_of
 from .recognition import UNKNOWN
 
 if TYPE_CHECKING:
-    from ..tls.events import Plaintext
+    from ..tls.session import Plaintext
 
 MAX_WAITING: Final = 256 * 1024
 """bytes of a conversation held for a secret or for the other end's handshake"""
@@ -74,13 +74,14 @@ class Tls(ConversationState):
                 if session.held_bytes > MAX_WAITING:  # the secret may never come
                     plaintext += session.give_up()
             except Exception as error:  # last line of defence: a bad piece must not end the run
-                self._report(FindingKind.TLS_BAD_RECORD, undecoded(error), piece.ts, piece.packet)
+                kind, detail = FindingKind.TLS_BAD_RECORD, undecoded(error)
+                conversation.report(kind, detail, piece.ts, piece.packet, -1)
                 plaintext = session.give_up()
             self._note()
             if plaintext:
                 self._give(plaintext, out)
         if session.done:
-            self._ignore()
+            conversation.ignore()
 
     def finish(self, direction: Direction, out: list[Pdu]) -> None:
         """Append what can still be decoded, without further waiting."""
@@ -154,18 +155,7 @@ class Tls(ConversationState):
             self.conversation.note(tls_facts(session.events))
             session.events.clear()
         for finding in session.findings:
-            self._report(finding.kind, finding.detail, finding.ts, finding.packet)
+            self.conversation.report(finding.kind, finding.detail, finding.ts, finding.packet, -1)
         session.findings.clear()
         self.held = session.held_bytes
         self.earliest = session.earliest_held
-
-    def _report(self, kind: FindingKind, detail: str, ts: i64, packet: i64) -> None:
-        conversation = self.conversation
-        conversation.findings.append(Finding(kind, detail, ts, packet, conversation.number, -1))
-
-    def _ignore(self) -> None:
-        """Ignore the rest of the conversation."""
-        conversation = self.conversation
-        conversation.ignored = True
-        conversation.first.reassembler.forget()
-        conversation.second.reassembler.forget()

@@ -18,14 +18,12 @@ from ..conversations.conversation import Pdu
 from ..findings import Finding, FindingKind, undecoded
 from ..grpc.bodies import call_body_of
 from ..grpc.command import CallCommand
-from ..remoting.bodies.body import NONE, RAW, Body
+from ..remoting.bodies.body import NONE, RAW, Body, ShownMessage, message_dict
 from ..remoting.bodies.custom import take_problems
-from ..remoting.bodies.message_texts.sent import SENT_FORM, text_of_sent
-from ..remoting.bodies.message_texts.stored import STORED_FORMS, text_of_stored
+from ..remoting.bodies.message_texts import SENT_FORM, STORED_FORMS, text_of_sent, text_of_stored
 from ..remoting.bodies.messages import shown_message
 from ..remoting.bodies.registry import body_form, body_value, decode_body
 from ..remoting.bodies.secrets import has_no_secret, text_without_secrets
-from ..remoting.bodies.shown_message import ShownMessage, message_dict
 from ..remoting.code_names import request_name, response_name
 from ..remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
 from ..remoting.headers import ShownHeader, TypedHeader, mask_secret, shown_header

@@ -11,9 +11,8 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from ..conversations.conversation import Pdu
+from ..conversations.conversation import Pdu, round_trip_of
 from ..conversations.conversation_row import conversation_end
-from ..conversations.handshake import round_trip_of
 from ..conversations.header_view import (
     PLAIN,
     SENT,

@@ -11,8 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from ..conversations.conversation import Conversation, Pdu
-from ..conversations.handshake import LINGER
+from ..conversations.conversation import LINGER, Conversation, Pdu
 from ..rows.conversation_record import ConversationRecord
 from ..rows.outcome import LONG_POLLS
 from ..rows.record import ExchangeRecord

@@ -26,8 +26,7 @@ from ..rows.encoded import Lines
 from ..rows.record import ExchangeRecord
 from ..tcp.capture import CAPTURE_SHIFT, CaptureReader, Packet, packet_number
 from ..tcp.decompression import MOST_TIMES
-from ..tcp.formats import PCAP_HEADER, reader_of
-from ..tcp.no_capture import what_it_is
+from ..tcp.formats import PCAP_HEADER, reader_of, what_it_is
 from ..tcp.pcapng import MAX_MARKS
 from ..tcp.source import CaptureError, Source, StoredSource, size_of, sources_of
 from .command_order import CommandSeen as CommandSeen

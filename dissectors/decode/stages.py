@@ -24,7 +24,7 @@ from ..remoting import code_sets, row_bodies
 from ..remoting.broker_addresses import broker_addresses_of
 from ..remoting.framing.frame_decoder import KEEP_ALL, KEEP_CARRIED
 from ..remoting.heartbeat import groups_of
-from ..remoting.messages.counting import count_batch, count_messages
+from ..remoting.messages.record_layout import count_batch, count_messages
 from ..remoting.row_facts.bodies import (
     BODY_REQUESTS,
     message_facts,

@@ -12,9 +12,8 @@ from typing import Final, NamedTuple
 from ..conversations.recognition import protocol_of
 from ..findings import Finding
 from ..remoting.command import RemotingCommand
-from ..remoting.framing.frame import Frame
+from ..remoting.framing.frame import PREFIX, Frame
 from ..remoting.framing.frame_decoder import KEEP_ALL, FrameDecoder
-from ..remoting.framing.layout import PREFIX
 from ..remoting.header_codec import decode_header
 
 _FIRST_BYTES: Final = 64

@@ -1,31 +1,144 @@
 """Requests and responses of calls, built from the messages of a stream.
 
 Rules: the first message with a status sets the status of the call. Missing parts are reported.
+RocketMQ: InterceptorConstants, GrpcConstants; gRPC: Status-Message, status codes.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Final, NamedTuple
 
+from ..foreign import hexadecimal_of, natural_of
 from ..http2.frame import StreamPlace
 from ..http2.header_blocks import Headers
+from ..remoting.headers import mask_secret
+from ..remoting.row_facts.names import CLIENT, STREAM_RESET, fact, present_facts
 from .bodies import call_trees
 from .call_stream import CallSide, CallStream, Taken
 from .columns import columns_of
-from .command import NO_CODE, NO_VERSION, PROTOBUF, CallCommand
-from .commands import (
-    LOST_STATUS,
-    NO_STATUS,
-    Merged,
-    Status,
-    account_in,
-    client_facts,
-    shown_metadata,
-    status_in,
-    telemetry_name,
-)
+from .command import NO_CODE, NO_VERSION, PROTOBUF, CallColumns, CallCommand
+from .names import CODES, GRPC_STATUSES, TELEMETRY, TELEMETRY_COMMANDS
 from .pieces import PREFIX
-from .tree import decode_message
+from .tree import Tree, decode_message, text_at, tree_at
+
+_CREDENTIAL: Final = re.compile(r"Credential=([^,/\s]{1,64})")
+_SIGNATURE: Final = re.compile(r"(Signature=|Security-Token=)[^,\s]*", re.IGNORECASE)
+_SECRETS: Final = frozenset(("authorization", "x-mq-session-token", "cookie"))
+_MASK: Final = "***"
+_ACCESS: Final = "AccessKey"
+Status = tuple[int, str, str | None]
+"""code, name, text"""
+NO_STATUS: Final = (0, "CODE_UNSPECIFIED", None)
+"""status of a call without one"""
+LOST_STATUS: Final = (NO_CODE, "", None)
+"""status of a call if the capture does not have it"""
+
+
+def telemetry_name(tree: Tree) -> str:
+    """Return the operation of a telemetry message."""
+    for field, name in TELEMETRY_COMMANDS.items():
+        if field in tree:
+            return name
+    return TELEMETRY
+
+
+def status_in(tree: Tree) -> Status | None:
+    """Return the status in a message, or None."""
+    status = tree_at(tree, "status")
+    name = text_at(status, "code")
+    if name is None:
+        return None
+    text = text_at(status, "message")
+    return CODES.get(name, 0), name, None if text == name else text
+
+
+def transport_status(trailers: Headers) -> Status | None:
+    """Return the gRPC status of a failed call, or None if it did not fail."""
+    named = dict(trailers)
+    text = named.get("grpc-status")
+    if text is None:
+        status = named.get(":status")  # a proxy in between may respond without gRPC
+        return None if status in (None, "200") else (0, f"HTTP_{status[:3]}", None)
+    number = natural_of(text)
+    if number == 0:
+        return None
+    if number is None or number >= len(GRPC_STATUSES):
+        return 0, "GRPC_UNKNOWN", None
+    message = unescaped(named.get("grpc-message", ""))
+    return number, f"GRPC_{GRPC_STATUSES[number]}", message or None
+
+
+def has_unknown(headers: Headers) -> bool:
+    """Return whether headers refer to table entries that were not captured."""
+    return any(not name for name, _ in headers)
+
+
+def unescaped(text: str) -> str:
+    """Return a Status-Message with its percent-encoding decoded."""
+    first, *rest = text.encode("utf-8", "replace").split(b"%")
+    parts = [first]
+    for part in rest:
+        byte = hexadecimal_of(part[:2].decode("latin-1")) if len(part) > 1 else None
+        parts.append(b"%" + part if byte is None else bytes((byte,)) + part[2:])
+    return b"".join(parts).decode("utf-8", "replace")
+
+
+def reset_of(reason: str, from_client: bool) -> str:
+    """Return the fact that a stream was reset."""
+    return fact(STREAM_RESET, f"{reason} {'client' if from_client else 'server'}")
+
+
+def client_facts(headers: Headers) -> list[str]:
+    """Return the facts in the metadata of a request."""
+    return present_facts((CLIENT, dict(headers).get("x-mq-client-id")))
+
+
+def account_in(headers: Headers) -> str | None:
+    """Return the access key of the signer of a request, or None if unsigned."""
+    match = _CREDENTIAL.search(dict(headers).get("authorization", ""))
+    return match[1] if match else None
+
+
+def shown_metadata(headers: Headers) -> dict[str, str]:
+    """Return headers for output, with signatures masked.
+
+    Of repeated names the last wins. Headers that were not captured have no name.
+    """
+    return {name: _shown(name, value) for name, value in headers if name}
+
+
+def _shown(name: str, value: str) -> str:
+    if name not in _SECRETS:
+        return value
+    if name != "authorization" or not _SIGNATURE.search(value):
+        return _MASK  # a scheme that is not known: any part of it may be the secret
+    shown = _CREDENTIAL.sub(lambda match: "Credential=" + mask_secret(_ACCESS, match[1]), value)
+    return _SIGNATURE.sub(rf"\g<1>{_MASK}", shown)
+
+
+class Merged:
+    """Columns of several messages of one request or response, merged; numbers are added up."""
+
+    def __init__(self) -> None:
+        self.columns = CallColumns()
+        self._seen = 0
+
+    def add(self, columns: CallColumns) -> None:
+        """Add the columns of a message."""
+        self._seen += 1
+        if self._seen == 1:
+            self.columns = columns
+            return
+        whole = self.columns
+        if columns.message_count is not None:
+            if whole.message_count is None:
+                whole.unique_key, whole.queue_id = columns.unique_key, columns.queue_id
+                whole.queue_offset = columns.queue_offset
+                whole.facts = whole.facts + columns.facts
+            whole.message_count = (whole.message_count or 0) + columns.message_count
+            whole.body_bytes += columns.body_bytes
+
 
 _NOWHERE: Final = StreamPlace(0, 0, 0)
 _TELEMETRY_RESPONSES: Final = ("thread_stack_trace", "verify_message_result")

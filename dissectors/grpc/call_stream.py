@@ -48,12 +48,12 @@ class CallSide:
         "_header_held",
         "_held",
         "_missing",
-        "_place",
         "_problem",
         "_wire",
         "cutter",
         "header_bytes",
         "headers",
+        "place",
     )
 
     def __init__(self, held: HeldBytes) -> None:
@@ -64,15 +64,11 @@ class CallSide:
         self._body = bytearray()
         self._count = self._wire = self._missing = 0
         self._problem: str | None = None
-        self._place: StreamPlace | None = None
+        self.place: StreamPlace | None = None
+        """where the first message was complete"""
         self._held = held
         self._counted = 0
         self._header_held = 0
-
-    @property
-    def place(self) -> StreamPlace | None:
-        """Where the first message was complete, or None."""
-        return self._place
 
     def receive(self, event: StreamEvent, budget: Budget) -> None:
         """Cut incoming bytes into messages."""
@@ -80,7 +76,7 @@ class CallSide:
         self.cutter.receive(event.data, event.missing, event.place, budget, pieces)
         for piece in pieces:
             self.add(piece)
-        if self.cutter.broken:
+        if self.cutter.broken:  # otherwise the messages count their own missing bytes
             self._missing += event.missing
             self._problem = self._problem or BROKEN
         self._count_held()
@@ -115,16 +111,16 @@ class CallSide:
         self._wire += PREFIX + piece.length
         self._missing += piece.missing
         self._problem = self._problem or piece.problem
-        self._place = self._place or piece.place
+        self.place = self.place or piece.place
 
     def take(self) -> Taken:
         """Return the messages since the last call."""
         taken = Taken(
-            bytes(self._body), self._count, self._wire, self._missing, self._problem, self._place
+            bytes(self._body), self._count, self._wire, self._missing, self._problem, self.place
         )
         self._body = bytearray()
         self._count = self._wire = self._missing = 0
-        self._problem = self._place = None
+        self._problem = self.place = None
         self._count_held()
         return taken
 

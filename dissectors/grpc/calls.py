@@ -14,23 +14,21 @@ from ..http2.connection import Happening, StreamEvent
 from ..http2.frame import HEAD, StreamPlace
 from ..http2.header_blocks import bytes_of
 from .call_messages import (
+    LOST_STATUS,
     CallMessage,
     call_message,
+    client_facts,
     command_of,
+    has_unknown,
     read_columns,
+    reset_of,
+    shown_metadata,
     telemetry_message,
+    transport_status,
     value_of,
 )
 from .call_stream import CallStream, HeldBytes, Taken, single
 from .command import CallColumns
-from .commands import (
-    LOST_STATUS,
-    client_facts,
-    has_unknown,
-    reset_of,
-    shown_metadata,
-    transport_status,
-)
 from .definition import METHODS
 from .names import TELEMETRY
 
@@ -48,7 +46,7 @@ MOST_TIMES: Final = 16
 """further row bytes for each byte of a connection: client and server messages have at least 50
 bytes, but a message may be as short as five
 """
-_BY_PATH: Final = {method.path: method for method in METHODS}
+METHODS_BY_PATH: Final = {method.path: method for method in METHODS}
 
 
 class CallReader:
@@ -236,7 +234,7 @@ class CallReader:
 
     def _open(self, event: StreamEvent) -> CallStream | None:
         path = value_of(event.headers, ":path")
-        method = _BY_PATH.get(path)
+        method = METHODS_BY_PATH.get(path)
         if method is None:
             if path:
                 self.others += 1

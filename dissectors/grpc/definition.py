@@ -30,14 +30,6 @@ class FieldKind(StrEnum):
     MESSAGE = "message"
 
 
-INT32: Final = FieldKind.INT32
-INT64: Final = FieldKind.INT64
-BOOL: Final = FieldKind.BOOL
-FLOAT: Final = FieldKind.FLOAT
-STRING: Final = FieldKind.STRING
-BYTES: Final = FieldKind.BYTES
-
-
 class Field(NamedTuple):
     """One field of a message type."""
 

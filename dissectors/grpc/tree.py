@@ -8,12 +8,11 @@ Absent fields stay absent: proto3 writes no zero values.
 from __future__ import annotations
 
 import struct
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..foreign import Unreadable
-from .definition import BOOL, BYTES, ENUMS, FLOAT, INT32, MESSAGES, STRING, Field, FieldKind
-from .wire import BYTES as WIRE_BYTES
-from .wire import FIXED_32, VARINT, Value, fields_of, packed, signed
+from .definition import ENUMS, MESSAGES, Field, FieldKind
+from .wire import BYTES, FIXED_32, VARINT, Value, fields_of, packed, signed
 
 MOST_FIELDS: Final = 100_000
 """fields of one message with its nested ones: as many as a full batch of messages has"""
@@ -26,34 +25,30 @@ TABLES: Final[dict[str, dict[int, Field]]] = {
 Tree = dict[str, object]
 
 
-class Decoded(NamedTuple):
-    """A decoded message."""
+class Decoded:
+    """A decoded message, also while it is read."""
 
-    tree: Tree
-    """field → value; a list for repeated fields"""
-    problem: str | None
-    """why it is incomplete, or None"""
-    unknown: int
-    """number of unknown fields"""
-
-
-class _Reading:
-    """Counters while one message is read."""
+    __slots__ = ("left", "problem", "tree", "unknown")
 
     def __init__(self) -> None:
-        self.left = MOST_FIELDS
-        self.unknown = 0
+        self.tree: Tree = {}
+        """field → value; a list for repeated fields"""
         self.problem: str | None = None
+        """why it is incomplete, or None"""
+        self.unknown = 0
+        """number of unknown fields"""
+        self.left = MOST_FIELDS
+        """fields that may still be read"""
 
 
 def decode_message(name: str, data: bytes) -> Decoded:
     """Decode bytes as a message of type `name`."""
-    reading = _Reading()
-    tree = _tree(name, data, reading)
-    return Decoded(tree, reading.problem, reading.unknown)
+    decoded = Decoded()
+    decoded.tree = _tree(name, data, decoded)
+    return decoded
 
 
-def _tree(name: str, data: bytes, reading: _Reading) -> Tree:
+def _tree(name: str, data: bytes, reading: Decoded) -> Tree:
     table = TABLES[name]
     tree: Tree = {}
     try:
@@ -76,11 +71,11 @@ def _tree(name: str, data: bytes, reading: _Reading) -> Tree:
     return tree
 
 
-def _append(tree: Tree, field: Field, kind: int, value: Value, reading: _Reading) -> None:
+def _append(tree: Tree, field: Field, kind: int, value: Value, reading: Decoded) -> None:
     values = tree.setdefault(field.name, [])
     assert isinstance(values, list)
     # proto3 packs repeated numbers; a reader must accept both forms.
-    if field.kind is FieldKind.ENUM and kind == WIRE_BYTES and isinstance(value, bytes):
+    if field.kind is FieldKind.ENUM and kind == BYTES and isinstance(value, bytes):
         numbers = packed(value)
         reading.left -= len(numbers)
         values.extend(_enum(field.of, number) for number in numbers)
@@ -88,19 +83,19 @@ def _append(tree: Tree, field: Field, kind: int, value: Value, reading: _Reading
         values.append(_value(field, kind, value, reading))
 
 
-def _value(field: Field, kind: int, value: Value, reading: _Reading) -> object:
+def _value(field: Field, kind: int, value: Value, reading: Decoded) -> object:
     if isinstance(value, int):
         if kind != VARINT:
             raise Unreadable(f"wire type {kind} of {field.name}")
         return _number(field, value)
-    if kind == WIRE_BYTES:
+    if kind == BYTES:
         if field.kind is FieldKind.MESSAGE:
             return _tree(field.of, value, reading)
-        if field.kind is STRING:
+        if field.kind is FieldKind.STRING:
             return value.decode("utf-8", "replace")
-        if field.kind is BYTES:
+        if field.kind is FieldKind.BYTES:
             return value
-    elif kind == FIXED_32 and field.kind is FLOAT:
+    elif kind == FIXED_32 and field.kind is FieldKind.FLOAT:
         return float(struct.unpack("<f", value)[0])
     raise Unreadable(f"wire type {kind} of {field.name}")
 
@@ -108,9 +103,9 @@ def _value(field: Field, kind: int, value: Value, reading: _Reading) -> object:
 def _number(field: Field, value: int) -> object:
     if field.kind is FieldKind.ENUM:
         return _enum(field.of, value)
-    if field.kind is BOOL:
+    if field.kind is FieldKind.BOOL:
         return value != 0
-    if field.kind is INT32:
+    if field.kind is FieldKind.INT32:
         # Negative numbers are sent as 64 bits; as in Protocol Buffers, the low 32 count.
         low = value & 0xFFFFFFFF
         return low - (1 << 32) if low >> 31 else low

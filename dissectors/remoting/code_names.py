@@ -20,8 +20,7 @@ from .codes import (
     RequestCode,
     ResponseCode,
 )
-from .operation_tables.operations import OPERATION_ROWS, Operation
-from .operation_tables.responses import RESPONSE_ROWS, Response
+from .operation_tables import OPERATION_ROWS, RESPONSE_ROWS, Operation, Response
 from .versions import V5_0_0_SNAPSHOT, V5_1_0
 
 UNKNOWN_NAMES_KEPT = 1024  # noise in a capture must not fill the memory with names

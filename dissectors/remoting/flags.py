@@ -7,11 +7,12 @@ RequestSource, ConsumeInitMode, MessageStoreConfig.messageDelayLevel.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
+from .ids.pop_receipts import ORDER_REVIVE_QUEUE
 from .sysflag import COMMIT, NO_TRANSACTION, PREPARED, ROLLBACK, names_of
 
 Describer = Callable[[int], str | None]
@@ -70,7 +71,6 @@ DELAY_LEVELS: Final = (
 
 _PERM_PRIORITY: Final = 8
 _PERM_LETTERS: Final = ((4, "R"), (2, "W"), (1, "X"))
-_ORDERED_REVIVE_QUEUE: Final = 999
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_TIME_MS: Final = 253402300799999  # the end of year 9999, the last one of datetime
 
@@ -79,21 +79,6 @@ def _bits_of(value: int, names: dict[int, str]) -> list[str]:
     set_names = [name for bit, name in names.items() if value & bit]
     rest = value & 0xFFFFFFFF & ~sum(names)  # Java ints are signed: -1 has all bits
     return [*set_names, f"{rest:#x}"] if rest else set_names
-
-
-def describe_sys_flag(value: int) -> list[str]:
-    """Return the names of the bits in a message's sysFlag, its types among them."""
-    return list(names_of(value))
-
-
-def describe_pull_sys_flag(value: int) -> list[str]:
-    """Return the names of the bits in the sysFlag of a pull request."""
-    return _bits_of(value, PULL_FLAGS)
-
-
-def describe_unit_sys_flag(value: int) -> list[str]:
-    """Return the names of the bits in topicSysFlag or groupSysFlag."""
-    return _bits_of(value, UNIT_FLAGS)
 
 
 def describe_command_flag(value: int) -> list[str]:
@@ -154,13 +139,13 @@ def describe_broker_id(value: int) -> str | None:
     return "master" if value == 0 else "slave" if value > 0 else None
 
 
-def _joined(describe: Callable[[int], list[str]]) -> Describer:
+def _joined(describe: Callable[[int], Sequence[str]]) -> Describer:
     return lru_cache(maxsize=1024)(lambda value: "|".join(describe(value)) or None)
 
 
 _ANY_QUEUE: Final[Describer] = {-1: "any queue"}.get
-_UNIT: Final = _joined(describe_unit_sys_flag)
-_MESSAGE: Final = _joined(describe_sys_flag)
+_UNIT: Final = _joined(lambda value: _bits_of(value, UNIT_FLAGS))
+_MESSAGE: Final = _joined(names_of)
 
 # Fields with the same meaning in every header.
 _EVERYWHERE: Final[dict[str, Describer]] = {
@@ -173,7 +158,7 @@ _EVERYWHERE: Final[dict[str, Describer]] = {
     "forbiddenType": FORBIDDEN_TYPES.get,
     "requestSource": REQUEST_SOURCES.get,
     "initMode": INIT_MODES.get,
-    "reviveQid": {_ORDERED_REVIVE_QUEUE: "ordered consumption"}.get,
+    "reviveQid": {ORDER_REVIVE_QUEUE: "ordered consumption"}.get,
     **dict.fromkeys(
         (
             "beginTimestamp",
@@ -220,7 +205,7 @@ MEANINGS: Final[dict[tuple[str, str], Describer]] = {
     ("SendMessageRequestHeader", "sysFlag"): _MESSAGE,
     ("SendMessageRequestHeaderV2", "sysFlag"): _MESSAGE,
     ("ReplyMessageRequestHeader", "sysFlag"): _MESSAGE,
-    ("PullMessageRequestHeader", "sysFlag"): _joined(describe_pull_sys_flag),
+    ("PullMessageRequestHeader", "sysFlag"): _joined(lambda value: _bits_of(value, PULL_FLAGS)),
     ("PopMessageRequestHeader", "queueId"): _ANY_QUEUE,
     ("PeekMessageRequestHeader", "queueId"): _ANY_QUEUE,
     ("NotificationRequestHeader", "queueId"): _ANY_QUEUE,

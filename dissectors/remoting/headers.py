@@ -14,8 +14,7 @@ from typing import Any, Final, NamedTuple, final
 from ..foreign import integer_of, real_of
 from .code_names import operation_of
 from .codes import RequestCode
-from .header_tables.classes import CLASSLESS, HEADER_CLASSES
-from .header_tables.field import FieldType, HeaderField
+from .header_tables import CLASSLESS, HEADER_CLASSES, FieldType, HeaderField
 
 
 def _int32_of(text: str) -> int | None:
@@ -286,7 +285,7 @@ def _new_plan(request_code: int, response: bool, wires: tuple[str, ...]) -> _Pla
         else:
             fields.add(wire)
             reads.append((wire, wire, None))
-    secret = any(_shown_letters(key) is not None for key in (*fields, *wires))
+    secret = any(shown_letters(key) is not None for key in (*fields, *wires))
     return _Plan(name, tuple(reads), tuple(problems), secret)
 
 
@@ -318,14 +317,14 @@ def _text_of(value: object) -> str | None:
 
 def mask_secret(name: str, value: str) -> str:
     """Return a value, masked if the ext field `name` is a secret, ignoring case."""
-    shown = _shown_letters(name)
+    shown = shown_letters(name)
     if shown is None or not value:
         return value
     return value[: min(shown, len(value) // 3)] + _MASK  # at most a third of a short one
 
 
 @lru_cache(1024)
-def _shown_letters(name: str) -> int | None:
+def shown_letters(name: str) -> int | None:
     """Return the maximum number of visible characters of a secret, or None if it is no secret."""
     lower = name.lower()
     if any(word in lower for word in SECRET_WORDS):

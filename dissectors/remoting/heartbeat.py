@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from ..foreign import read_json
-from .bodies.spelling import with_java_names
-from .fastjson.codec import DEPTH_LIMIT, decode_json
-from .fastjson.spelling import ignored_by_fastjson2
+from .bodies.classes import with_java_names
+from .fastjson.codec import decode_json
+from .fastjson.reader import DEPTH_LIMIT, ignored_by_fastjson2
 
 HEARTBEAT_CLASSES: Final = ("HeartbeatData", "ProducerData", "ConsumerData", "SubscriptionData")
 """classes in the body of a heartbeat"""

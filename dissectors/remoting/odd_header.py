@@ -18,11 +18,13 @@ import msgspec
 from ..foreign import LONGEST_REAL, integer_of, read_json
 from .code_names import language_code, language_name
 from .command import RemotingCommand
-from .fastjson.codec import encode_json, may_be_too_much
+from .fastjson.codec import decimal_text, double_text, encode_json, may_be_too_much
 from .fastjson.reader import (
     BARE_NAME,
     BARE_NUMBER,
     CONTROL,
+    FASTJSON1,
+    FASTJSON2,
     MORE_COMMAS,
     NO_VALUE,
     SET,
@@ -31,9 +33,9 @@ from .fastjson.reader import (
     FastjsonReader,
     PairMap,
     Real,
+    canonical_name,
+    ignored_by_fastjson2,
 )
-from .fastjson.spelling import FASTJSON1, FASTJSON2, canonical_name, ignored_by_fastjson2
-from .fastjson.writer import decimal_text, double_text
 
 _NUMBERS: Final = ("code", "opaque", "flag", "version")
 _SERIALIZATION: Final = "serializeTypeCurrentRPC"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from .code_sets import V2_SENDS
-from .header_tables.classes import HEADER_CLASSES
+from .header_tables import HEADER_CLASSES
 
 
 class SendFields(NamedTuple):

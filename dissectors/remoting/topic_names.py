@@ -1,11 +1,12 @@
-"""Topic names with a meaning to RocketMQ: system topics, retries, dead letters, replies.
+"""Names of topics and groups with a meaning to RocketMQ: system topics, retries, replies.
 
 RocketMQ: TopicValidator, MixAll, TraceConstants, LiteUtil, PopAckConstants, TimerMessageStore,
-HeartbeatSyncer.
+HeartbeatSyncer, Validators.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 RETRY_PREFIX: Final = "%RETRY%"
@@ -150,3 +151,11 @@ def original_topic_of_name(topic: str | None, group: str | None = None) -> str |
     if group and rest.startswith(group) and rest[len(group) : len(group) + 1] in ("_", "+"):
         return rest[len(group) + 1 :] or None
     return rest.partition("+")[2] or None
+
+
+INNER_PRODUCER: Final = "CLIENT_INNER_PRODUCER"
+"""producer group of every Java client"""
+TRACER_PREFIX: Final = "_INNER_TRACE_PRODUCER"
+"""prefix of producer groups that send traces, to any topic"""
+NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
+"""valid names of topics and groups"""

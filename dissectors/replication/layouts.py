@@ -122,6 +122,7 @@ def need_of_response(head: bytes) -> int:
     short = RESPONSE.size + size
     if len(head) < short or (size and _entries_at(head, RESPONSE.size) is not None):
         return short
+    # 5.0.0 writes the entries behind a header of the size of a transfer's, filled with zeros.
     is_old = size > 0 and not any(head[RESPONSE.size : AUTO_HEADER.size])
     return AUTO_HEADER.size + size if is_old else len(head)
 

@@ -1,9 +1,8 @@
 """Skipping of unwanted packets by their bytes, without making packets or segments of them.
 
 Each of several processes decodes a share of the connections; of the others it only needs begin and
-end. Their data packets are recognized here by addresses and ports. Anything unusual (a tag, a
-tunnel, IPv6, options, fragments, SYN, FIN, RST, truncated bytes, inconsistent lengths) is not
-skipped.
+end. Their data packets are recognized here by addresses and ports. Nothing unusual is skipped:
+tags, tunnels, IPv6, options, fragments, SYN, FIN, RST, truncated bytes, inconsistent lengths.
 """
 
 from __future__ import annotations

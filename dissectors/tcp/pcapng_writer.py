@@ -53,7 +53,6 @@ class PcapngWriter:
         *,
         interface: str = "",
         filter_text: str = "",
-        application: str = APPLICATION,
     ) -> None:
         """Write the head of the file.
 
@@ -68,7 +67,7 @@ class PcapngWriter:
         """packets written"""
         self.last_ts = 0
         """time of the last packet, nanoseconds since the epoch"""
-        file.write(_section(application) + _interface(linktype, snaplen, interface, filter_text))
+        file.write(_section() + _interface(linktype, snaplen, interface, filter_text))
 
     def write(self, ts_ns: int, data: bytes, length: int | None = None, fault: str = "") -> None:
         """Write a packet with timestamp `ts_ns`, nanoseconds since the epoch.
@@ -143,10 +142,10 @@ class PcapngWriter:
         self._file.write(_block(INTERFACE_STATISTICS, body + options + _option(0, b"")))
 
 
-def _section(application: str) -> bytes:
+def _section() -> bytes:
     # The packets are still to come, so the length of the section is not known yet.
     body = struct.pack("<IHHQ", BYTE_ORDER_MAGIC, 1, 0, _UNKNOWN_LENGTH)
-    options = _option(_APPLICATION_OPTION, application.encode()) + _option(0, b"")
+    options = _option(_APPLICATION_OPTION, APPLICATION.encode()) + _option(0, b"")
     return _block(SECTION_HEADER, body + options)
 
 

@@ -13,7 +13,6 @@ from mypy_extensions import i64
 
 from ..findings import Finding, FindingKind
 from .capture import LINKTYPE_ETHERNET, Packet
-from .fragments import FragmentTable
 from .passed_flows import VLAN_ETHERTYPES
 from .segment import FIN, RST, SYN, Segment
 
@@ -202,18 +201,33 @@ class SegmentReader:
         tunnel: bytes,
     ) -> Segment | None:
         word: i64 = _u16(data, at + 6)
+        addresses = data[at + 12 : at + 20]
+        key = addresses + data[at + 4 : at + 6] + data[at + 9 : at + 10] + tunnel
+        part = data[at + header : stop] if stop <= end else None
+        offset: i64 = (word & 0x1FFF) << 3
+        more = word & 0x2000 != 0
         protocol: i64 = data[at + 9]
-        key = data[at + 12 : at + 20] + data[at + 4 : at + 6] + data[at + 9 : at + 10] + tunnel
+        return self._fragment(packet, key, offset, more, part, protocol, addresses, tunnel)
+
+    def _fragment(
+        self,
+        packet: Packet,
+        key: bytes,
+        offset: i64,
+        more: bool,
+        part: bytes | None,
+        protocol: i64,
+        addresses: bytes,
+        tunnel: bytes,
+    ) -> Segment | None:
+        """Parse a datagram if this fragment completes it; `part` is None if it was cut off."""
         whole = None
-        if stop <= end:
-            part = data[at + header : stop]
-            more = word & 0x2000 != 0
-            whole = self.fragments.receive(packet, key, (word & 0x1FFF) << 3, more, part)
+        if part is not None:
+            whole = self.fragments.receive(packet, key, offset, more, part)
         if whole is None:
             self._skip(FRAGMENT)
             return None
         size: i64 = len(whole)
-        addresses = data[at + 12 : at + 20]
         return self._transport(packet, whole, 0, size, size, protocol, addresses, tunnel)
 
     def _ipv6(
@@ -253,18 +267,12 @@ class SegmentReader:
         addresses: bytes,
         tunnel: bytes,
     ) -> Segment | None:
-        protocol: i64 = data[at]
         word: i64 = _u16(data, at + 2)
         key = addresses + data[at + 4 : at + 8] + tunnel
-        whole = None
-        if stop <= end:
-            part = data[at + 8 : stop]
-            whole = self.fragments.receive(packet, key, word & 0xFFF8, word & 1 != 0, part)
-        if whole is None:
-            self._skip(FRAGMENT)
-            return None
-        size: i64 = len(whole)
-        return self._transport(packet, whole, 0, size, size, protocol, addresses, tunnel)
+        part = data[at + 8 : stop] if stop <= end else None
+        protocol: i64 = data[at]
+        offset: i64 = word & 0xFFF8
+        return self._fragment(packet, key, offset, word & 1 != 0, part, protocol, addresses, tunnel)
 
     def _transport(
         self,
@@ -293,7 +301,7 @@ class SegmentReader:
         return None
 
     def _udp(self, packet: Packet, data: bytes, at: i64, end: i64, tunnel: bytes) -> Segment | None:
-        # Each tunnel adds five bytes to the key: its kind and its id. `keys.address_size` needs it.
+        # Each tunnel adds five bytes to the key: its kind and its id. `address_size` needs it.
         port: i64 = _u16(data, at + 2)
         if port in VXLAN_PORTS and data[at + 8] & 0x08:  # the id is valid
             inner = tunnel + b"V\0" + data[at + 12 : at + 15]
@@ -363,3 +371,124 @@ class SegmentReader:
 
 def _u16(data: bytes, at: i64) -> i64:
     return i64(read_i16_be(data, at)) & 0xFFFF
+
+
+MAX_DATAGRAM: Final = 65535
+MAX_DATAGRAMS: Final = 512
+"""maximum number of incomplete datagrams"""
+MAX_WAITING_BYTES: Final = 4 * 1024 * 1024
+"""maximum bytes of all waiting fragments"""
+MAX_PARTS: Final = 256
+"""maximum fragments of one datagram: 65,535 bytes in the smallest sensible ones"""
+
+MAX_AGE: Final = 30_000_000_000
+"""nanoseconds that a fragment waits for others, as in Linux"""
+
+
+@final
+class _Datagram:
+    """The fragments of one incomplete datagram."""
+
+    def __init__(self, packet: i64, ts: i64) -> None:
+        self.packet: i64 = packet
+        self.ts: i64 = ts
+        self.parts: list[tuple[int, bytes]] = []
+        """offset and bytes, in order, without overlaps"""
+        self.size: i64 = 0
+        self.total: i64 = -1
+
+    def add(self, offset: i64, part: bytes) -> i64:
+        """Insert the bytes that are still missing; return how many there were."""
+        parts = self.parts
+        end: i64 = offset + len(part)
+        at: i64 = offset
+        index: i64 = 0
+        before: i64 = self.size
+        while at < end:
+            while index < len(parts) and parts[index][0] + len(parts[index][1]) <= at:
+                index += 1
+            stop: i64 = min(end, parts[index][0]) if index < len(parts) else end
+            if at < stop:
+                parts.insert(index, (at, part[at - offset : stop - offset]))
+                self.size += stop - at
+                at = stop
+            elif index < len(parts):
+                at = parts[index][0] + len(parts[index][1])
+        return self.size - before
+
+    def whole(self) -> bytes | None:
+        """Return the payload if it is complete, else None."""
+        if self.total < 0 or self.size < self.total:
+            return None
+        # Parts may lie beyond `total`, so the size alone does not prove that nothing is missing.
+        have: i64 = 0
+        for start, part in self.parts:
+            if start != have:
+                break
+            have += len(part)
+        if have < self.total:
+            return None
+        return b"".join([part for _, part in self.parts])[: self.total]
+
+
+@final
+class FragmentTable:
+    """Incomplete datagrams, oldest first: each is returned when its last missing fragment arrives.
+
+    The first copy of a byte wins. Waiting fragments are limited in number, bytes, and parts; the
+    oldest datagram is dropped first, with a finding. RFC 791, RFC 8200.
+    """
+
+    def __init__(self, findings: list[Finding]) -> None:
+        self.received: i64 = 0
+        """number of fragments received"""
+        self._findings = findings
+        self._waiting: dict[bytes, _Datagram] = {}
+        self._bytes: i64 = 0
+
+    def receive(
+        self, packet: Packet, key: bytes, offset: i64, more: bool, part: bytes
+    ) -> bytes | None:
+        """Return the whole payload if this fragment completes its datagram, else None."""
+        self.received += 1
+        end: i64 = offset + len(part)
+        if end > MAX_DATAGRAM or not part:  # damage, or an attack
+            return None
+        if offset == 0 and not more:
+            return part  # an atomic fragment (RFC 6946)
+        datagram = self._waiting.get(key)
+        if datagram is not None and not -MAX_AGE <= packet.ts - datagram.ts <= MAX_AGE:
+            self._give_up(key)  # the identification is reused
+            datagram = None
+        if datagram is None:
+            datagram = _Datagram(packet.packet, packet.ts)
+            self._waiting[key] = datagram
+        if len(datagram.parts) >= MAX_PARTS:
+            self._give_up(key)
+            return None
+        self._bytes += datagram.add(offset, part)
+        if not more and datagram.total < 0:
+            datagram.total = end
+        whole = datagram.whole()
+        if whole is not None:
+            self._remove(key)
+        while self._bytes > MAX_WAITING_BYTES or len(self._waiting) > MAX_DATAGRAMS:
+            self._give_up(next(iter(self._waiting)))
+        return whole
+
+    def finish(self) -> None:
+        """Drop all incomplete datagrams."""
+        while self._waiting:
+            self._give_up(next(iter(self._waiting)))
+
+    def _remove(self, key: bytes) -> _Datagram:
+        datagram = self._waiting.pop(key)
+        self._bytes -= datagram.size
+        return datagram
+
+    def _give_up(self, key: bytes) -> None:
+        datagram = self._remove(key)
+        detail = f"{len(datagram.parts)} fragments of {datagram.size} bytes are not complete"
+        self._findings.append(
+            Finding(FindingKind.FRAGMENT_LOST, detail, datagram.ts, datagram.packet, -1, -1)
+        )

@@ -286,6 +286,7 @@ def sources_of(sources: Sequence[str | Source], *, follow: bool = False) -> list
             result.extend(source_of(name) for name in expand_sources([source]))
         else:
             result.append(source)
+    # Only the last capture can still grow: those before it are followed by others.
     if follow and sources and isinstance(sources[-1], str):
         result[-1] = source_of(result[-1].name, follow=True)
     return result

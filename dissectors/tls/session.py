@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import deque
 from enum import IntEnum
-from typing import Final, final
+from operator import attrgetter
+from typing import Final, NamedTuple, final
 
 from ..findings import FindingKind
 from . import key_log as labels
-from .events import CertificateChain, Plaintext, ServerExtensions, TlsAlert, TlsEvent, TlsFinding
 from .handshake import (
     CERTIFICATE,
     CLIENT_HELLO,
@@ -35,19 +35,65 @@ from .handshake import (
     version_names,
 )
 from .key_log import KeyLog
-from .key_schedule import keys_of_master
-from .master import MasterFinder
-from .protection import Protection, Protection13, protection_12
+from .key_schedule import MasterFinder, keys_of_master
 from .records import (
     ALERT,
     APPLICATION_DATA,
     CHANGE_CIPHER_SPEC,
     HANDSHAKE,
     HEAD,
+    Protection,
+    Protection13,
     Record,
     RecordReader,
+    protection_12,
 )
 from .suites import SUITES, Suite, suite_name
+
+
+class Plaintext(NamedTuple):
+    """Plaintext of one record."""
+
+    side: int
+    data: bytes
+    """empty: no more data from this side"""
+    packet: int
+    """id of the packet that completed the record"""
+    ts: int
+
+
+class TlsFinding(NamedTuple):
+    """Why something is not decrypted."""
+
+    kind: FindingKind
+    detail: str
+    packet: int
+    ts: int
+
+
+class CertificateChain(NamedTuple):
+    """The certificate chain of one side."""
+
+    of_client: bool
+    certificates: list[bytes]
+
+
+class ServerExtensions(NamedTuple):
+    """Encrypted extensions of a TLS 1.3 server."""
+
+    protocol: str
+    early: bool
+    """it accepts early data"""
+
+
+class TlsAlert(NamedTuple):
+    """A readable alert."""
+
+    name: str
+
+
+TlsEvent = ClientHello | ServerHello | CertificateChain | ServerExtensions | TlsAlert
+
 
 _RECORD_COST: Final = 256
 """memory bytes of a waiting record, besides its content"""
@@ -238,7 +284,8 @@ class TlsSession:
     def _take_plaintext(self) -> list[Plaintext]:
         plaintext = self._out
         self._out = []
-        plaintext.sort(key=_packet_of)  # records of one side may have waited for the other
+        # Records of one side may have waited for the other.
+        plaintext.sort(key=attrgetter("packet"))
         return plaintext
 
     def _take(self, side: TlsSide, record: Record) -> bool:
@@ -479,10 +526,6 @@ _LABELS: Final = {
     TlsStage.TRAFFIC: (labels.SERVER_TRAFFIC, labels.CLIENT_TRAFFIC),
 }
 """by stage, for server and client"""
-
-
-def _packet_of(plaintext: Plaintext) -> int:
-    return plaintext.packet
 
 
 def _has_primitives() -> bool:

@@ -32,6 +32,7 @@ class Suite(NamedTuple):
     @property
     def explicit(self) -> int:
         """Nonce bytes in each TLS 1.2 record."""
+        # ChaCha20 derives its whole nonce from the keys and the sequence number (RFC 7905, 2).
         return 0 if self.cipher == CHACHA else 8
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ..endpoint import host_of
 from ..findings import FindingKind
@@ -32,7 +32,8 @@ from ..remoting.codes import (
 from ..remoting.versions import ordinal_of
 from ..rows.column import RENAMED, Column
 from ..rows.conversation_record import RENAMED_ENDS
-from ..rows.outcome import FAILED, UNANSWERED
+from ..rows.message_record import EVENTS, MESSAGE_COLUMNS
+from ..rows.outcome import FAILED, UNANSWERED, is_failure
 from ..rows.record import ANSWERED, COLUMNS, STATUSES
 from ..times import Moment, Zone, moment_of
 
@@ -210,7 +211,7 @@ def similar(name: str, known: Collection[str]) -> str:
     """Return ``; did you mean ...?`` with similar names; empty if there are none."""
     spellings = {candidate.lower(): candidate for candidate in known}
     near = difflib.get_close_matches(name.lower(), spellings, n=3, cutoff=0.6)
-    if not near:
+    if not near:  # a part of a long name is not close to the whole
         near = [key for key in spellings if len(name) >= 3 and name.lower() in key][:3]
     return f"; did you mean {' or '.join(spellings[key] for key in near)}?" if near else ""
 
@@ -230,7 +231,7 @@ def value_of(field: WhereField, text: str) -> object:
         return text
     known = field.known()
     if text not in known and not text.startswith("UNKNOWN("):
-        upper = text.upper()
+        upper = text.upper()  # most closed lists are constants of Java
         if upper in known:
             return upper
         raise ValueProblem(f"{field.name} is never {text!r}{suggestion(text, known, 'values')}")
@@ -268,14 +269,9 @@ def _factor_of(field: WhereField, unit: str) -> Fraction:
     units = UNITS[field.unit]
     factor = units.get(unit.lower())
     if factor is None:
-        raise ValueProblem(
-            f"{unit!r} is not a unit of {field.name}; there are {_spelled(field.unit)}"
-        )
+        spelled = SIZES_SPELLED if field.unit == "bytes" else DURATIONS_SPELLED
+        raise ValueProblem(f"{unit!r} is not a unit of {field.name}; there are {spelled}")
     return factor
-
-
-def _spelled(unit: str) -> str:
-    return SIZES_SPELLED if unit == "bytes" else DURATIONS_SPELLED
 
 
 def is_unit(field: WhereField, text: str) -> bool:
@@ -319,11 +315,6 @@ def current_request_name(name: str) -> str:
     return request_name(int(RENAMED_REQUESTS[name])) if name in RENAMED_REQUESTS else name
 
 
-def _current_end(text: str) -> str:
-    """Return the current value of `end` for one of old logs."""
-    return RENAMED_ENDS.get(text, text)
-
-
 _KNOWN: dict[str, Callable[[], Collection[str]]] = {
     "status": lambda: STATUSES,
     "outcome": lambda: dict.fromkeys((*response_names(), *STATUSES)),
@@ -337,7 +328,7 @@ _KNOWN: dict[str, Callable[[], Collection[str]]] = {
 _CANONICAL: dict[str, Callable[[str], str]] = {
     "request_name": current_request_name,
     "name": current_request_name,
-    "end": _current_end,
+    "end": lambda text: RENAMED_ENDS.get(text, text),  # those of old logs
 }
 _NUMBERS: dict[str, Callable[[str], int | None]] = {
     "request_code": request_code,
@@ -386,3 +377,38 @@ def _field_of_alias(alias: Alias, columns: Mapping[str, WhereField]) -> WhereFie
         columns=alias.columns,
         value=value,
     )
+
+
+def _present(*names: object) -> object:
+    return [name for name in names if name is not None]
+
+
+def _ids(unique_key: object, offset_msg_id: object, keys: object) -> object:
+    each = keys.split() if isinstance(keys, str) else ()
+    return [name for name in (unique_key, offset_msg_id, *each) if name is not None]
+
+
+# A name that exchange filters also have means the same for messages.
+_EXCHANGE_ALIASES: Final = {alias.name: alias for alias in ALIASES}
+_SAME: Final = ("latency", "request", "operation", "response", "answer", "code", "queue", "note")
+MESSAGE_ALIASES: Final = (
+    *(_EXCHANGE_ALIASES[name] for name in _SAME),
+    Alias("id", "unique key, offset message id, and each of the keys",
+          ("unique_key", "offset_msg_id", "keys"), _ids, "list"),
+    Alias("group", "producer group and consumer group",
+          ("producer_group", "consumer_group"), _present, "list"),
+    Alias("broker", "name of the broker, and its address with and without port",
+          ("broker_name", "server_address"), named_end, "list"),
+    _EXCHANGE_ALIASES["client"],
+    _EXCHANGE_ALIASES["ip"],
+    Alias("failed", "whether the response is an error", ("response_name",), is_failure, "bool"),
+)  # fmt: skip
+"""All aliases, in the order of tables."""
+
+
+def message_fields() -> FieldSet:
+    """Return the filter fields of messages."""
+    fields = with_aliases(MESSAGE_COLUMNS, MESSAGE_ALIASES)
+    fields["event"] = replace(fields["event"], known=lambda: EVENTS)
+    elsewhere = dict.fromkeys(exchange_fields().names, "only exchanges have it")
+    return FieldSet(fields.values(), None, elsewhere)

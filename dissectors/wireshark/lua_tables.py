@@ -25,24 +25,30 @@ from ..remoting.flags import (
     MEANINGS,
     Describer,
     describe_duration_ms,
-    describe_sys_flag,
     describe_time_ms,
 )
-from ..remoting.framing.layout import MAX_FRAME, PREFIX
+from ..remoting.framing.frame import MAX_FRAME, PREFIX
 from ..remoting.framing.search import MAX_SOUGHT_HEADER
 from ..remoting.header_codec import BINARY_TYPE, JSON_TYPE, MIN_BINARY_HEADER
-from ..remoting.header_tables.field import FieldType
+from ..remoting.header_tables import FieldType
 from ..remoting.headers import HEADERS, HOOK_FIELDS, SECRET_FIELDS, SECRET_WORDS
+from ..remoting.ids.pop_receipts import ORDER_REVIVE_QUEUE
 from ..remoting.ids.trace_context import SW8, TRACEPARENT
-from ..remoting.messages.counting import (
+from ..remoting.messages.properties import PROPERTIES, PropertyType
+from ..remoting.messages.record_layout import (
     MAGIC_FILLER,
     MAGIC_V1,
     MAGIC_V2,
     MIN_ITEM_SIZE,
     MIN_RECORD_SIZE,
 )
-from ..remoting.messages.properties import PROPERTIES, PropertyType
-from ..remoting.sysflag import COMPRESSION_NAMES, TRANSACTION_MASK, TRANSACTION_NAMES, SysFlag
+from ..remoting.sysflag import (
+    COMPRESSION_NAMES,
+    TRANSACTION_MASK,
+    TRANSACTION_NAMES,
+    SysFlag,
+    names_of,
+)
 from ..remoting.versions import HIGHER_VERSION, VERSIONS
 from ..rows.outcome import NORMAL_RESPONSES
 
@@ -150,8 +156,7 @@ _SEVERITIES: Final = {
 }
 _SMALL: Final = range(-1, 64)
 """Values of which the meaning is asked one by one; the few larger ones are those of `_LARGE`."""
-# The revive queue of ordered consumption.
-_LARGE: Final = (999,)
+_LARGE: Final = (ORDER_REVIVE_QUEUE,)
 _NO_BIT: Final = 1 << 30
 """A bit that no flag has: describers of bits show it as it is."""
 _SOME_TIME: Final = 1_700_000_000_000
@@ -317,13 +322,14 @@ def _meanings() -> dict[str, dict[str, object]]:
 
 def _meaning(describe: Describer) -> dict[str, object]:
     """Return what a describer says of small numbers, and what it takes large ones for."""
+    # A describer is a function: what it says of a few numbers shows its kind.
     some = describe(_SOME_TIME)
     kind = None
     if some == describe_time_ms(_SOME_TIME):
         kind = "time"
     elif some == describe_duration_ms(_SOME_TIME):
         kind = "duration"
-    elif describe(0x701) == "|".join(describe_sys_flag(0x701)):
+    elif describe(0x701) == "|".join(names_of(0x701)):
         return {"kind": "sys_flag"}
     elif describe(_NO_BIT) == f"{_NO_BIT:#x}":
         return {"bits": _bits_of(describe)}

@@ -6,13 +6,9 @@
     >>> from dissectors.with_scapy.layer import RemotingLayer
     >>> RemotingLayer(code="GET_ROUTEINFO_BY_TOPIC", ext={"topic": "Orders"}).show2()
 
-Rules: headers go through the codec of `dissectors.remoting`, so a layer builds what a client
-writes and dissects what a broker reads. What was dissected is built again byte for byte until a
-field is changed. Several commands in a segment are layers one behind the other. A command that is
-not complete is raw bytes; `RemotingSession` waits for the rest and, unlike scapy's TCPSession,
-neither fills holes nor gives a repeated segment twice.
-
-RocketMQ: RemotingCommand.
+What was dissected is built again byte for byte until a field is changed. Several commands in a
+segment are layers one behind the other. A command that is not complete is raw bytes;
+`RemotingSession` waits for the rest. RocketMQ: RemotingCommand.
 """
 
 from __future__ import annotations
@@ -31,21 +27,20 @@ from ..ports import BROKER, NAMESRV, REPLICATION, VIP
 from ..remoting.code_names import request_name, response_name
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import JSON, ROCKETMQ, RemotingCommand
-from ..remoting.framing.frame import Frame
-from ..remoting.framing.frame_decoder import KEEP_ALL, FrameDecoder
-from ..remoting.framing.layout import (
+from ..remoting.framing.frame import (
     MAX_FRAME,
     PREFIX,
+    Frame,
     encode_frame,
     header_length_of,
     is_prefix,
     total_of,
     type_of,
 )
+from ..remoting.framing.frame_decoder import KEEP_ALL, FrameDecoder
 from ..remoting.header_codec import BINARY_TYPE, JSON_TYPE, decode_header, encode_header
 from ..remoting.versions import V5_3_2
-from ..tcp.pieces import Data, Piece
-from ..tcp.reassembly import StreamReassembler
+from ..tcp.reassembly import Data, Piece, StreamReassembler
 from ..tcp.segment import SYN, Segment
 
 PORTS: Final = (NAMESRV, VIP, REPLICATION, BROKER)
@@ -225,9 +220,9 @@ class _Direction:
 class RemotingSession(IPSession):  # type: ignore[misc]
     """For `sniff(session=RemotingSession)`: packets with whole commands, each of them once.
 
-    A segment that completes no command is not given out; one that repeats bytes gives them once;
-    behind a hole that the other end acknowledged it goes on with the next certain frame. `experts`
-    has the latest findings: gaps, retransmissions, damage.
+    A segment that completes no command is not given out; one that repeats bytes gives them once.
+    Unlike scapy's TCPSession it fills no holes: behind one that the other end acknowledged it goes
+    on with the next certain frame. `experts` has the latest findings: gaps, damage, and the like.
     """
 
     def __init__(self, *args: object, **options: object) -> None:
@@ -337,7 +332,7 @@ def _segment_of(packet: Packet, number: int, key: bytes) -> Segment:
     if Padding in packet:
         data = data[: len(data) - len(packet[Padding].load)]
     sequence = (int(tcp.seq) << 32) | int(tcp.ack)
-    if sequence >= 1 << 63:
+    if sequence >= 1 << 63:  # a segment takes both numbers as one signed integer
         sequence -= 1 << 64
     ts = int(float(packet.time) * 1e9)
     window, flags = int(tcp.window), int(tcp.flags)

@@ -28,7 +28,7 @@ from dissectors.rows.broker_names import BrokerNames
 from dissectors.rows.relays import Relay, Relays
 from dissectors.tcp.capture import capture_index, packet_number
 from dissectors.tcp.decompression import MOST_TIMES
-from dissectors.tcp.no_capture import JSON_ARRAY, TO_JSON_LINES
+from dissectors.tcp.formats import JSON_ARRAY, TO_JSON_LINES
 from dissectors.tcp.source import STDIN, StoredSource, expand_sources, source_of
 
 from ..safety import ANY_PORT, host_and_port

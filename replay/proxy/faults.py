@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol, cast
 
 from dissectors.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
-from dissectors.remoting.framing.layout import encode_frame
+from dissectors.remoting.framing.frame import encode_frame
 from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, encode_header
 
 from ..sandbox.errors import SandboxError

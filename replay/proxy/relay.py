@@ -16,9 +16,8 @@ from dissectors.findings import Finding
 from dissectors.remoting.broker_addresses import answered_with_addresses
 from dissectors.remoting.code_names import wide_request_code
 from dissectors.remoting.command import RESPONSE_FLAG
-from dissectors.remoting.framing.frame import Frame
+from dissectors.remoting.framing.frame import PREFIX, Frame, encode_frame, is_prefix
 from dissectors.remoting.framing.frame_decoder import KEEP_NONE, FrameDecoder
-from dissectors.remoting.framing.layout import PREFIX, encode_frame, is_prefix
 from dissectors.remoting.header_codec import BINARY_TYPE, decode_header, first_code_of
 
 from ..sandbox.room import Room

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
 
-from dissectors.remoting.group_names import NAME
 from dissectors.remoting.topic_names import (
     CHECKPOINT_TOPIC,
     DEFAULT_TOPIC,
     DLQ_PREFIX,
+    NAME,
     RETRY_PREFIX,
     ROCKSDB_HALF_TOPIC,
     ROCKSDB_OP_HALF_TOPIC,

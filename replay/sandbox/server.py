@@ -15,7 +15,7 @@ from dissectors.decode.strict_reader import ReceivedCommand, StrictReader
 from dissectors.endpoint import endpoint_of_socket
 from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, ROCKETMQ, RemotingCommand
-from dissectors.remoting.framing.layout import MAX_FRAME, encode_frame
+from dissectors.remoting.framing.frame import MAX_FRAME, encode_frame
 from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, encode_header
 
 from ..accepting import OpenFiles

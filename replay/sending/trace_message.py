@@ -13,9 +13,8 @@ from dataclasses import replace
 from typing import Final
 
 from dissectors.remoting.bodies.trace import encode_trace
-from dissectors.remoting.group_names import TRACER_PREFIX
 from dissectors.remoting.send_fields import DEFAULT_REGION
-from dissectors.remoting.topic_names import TRACE_TOPIC, is_trace_topic
+from dissectors.remoting.topic_names import TRACE_TOPIC, TRACER_PREFIX, is_trace_topic
 
 from ..cluster.client import ClusterClient
 from ..config import ProducerConfig

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dissectors.anonymize.kinds import KINDS, NAME_KINDS
+from dissectors.anonymize import KINDS, NAME_KINDS
 
 from ..ui import common_options as common
 from ..ui.declared import argument, declared, named_options, option

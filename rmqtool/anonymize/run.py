@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 from dissectors.anonymize.capture import Anonymized, CaptureAnonymizer
-from dissectors.anonymize.log import rewrite_log, rewrite_rows
 from dissectors.anonymize.pseudonyms import Pseudonyms
-from dissectors.anonymize.rows import RowsError
+from dissectors.anonymize.rows import RowsError, rewrite_log, rewrite_rows
 from dissectors.decode.decoded_log import KIND, DecodedLogError
 from dissectors.decode.pipeline import DecodeOptions
 from dissectors.owned_folder import FolderRefused, OwnedFolder

@@ -25,8 +25,7 @@ from dissectors.remoting.codes import (
 )
 from dissectors.remoting.headers import HEADERS, HOOK_FIELDS
 from dissectors.remoting.messages.properties import PROPERTIES
-from dissectors.remoting.operation_tables.operations import Operation
-from dissectors.remoting.operation_tables.responses import FORMER_MEANINGS
+from dissectors.remoting.operation_tables import FORMER_MEANINGS, Operation
 from dissectors.remoting.versions import VERSIONS, release_of
 
 from .options import EntryKind

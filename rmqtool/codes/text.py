@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from dissectors.remoting.bodies.classes import CLASSES, ENUMS
-from dissectors.remoting.header_tables.field import HeaderField
+from dissectors.remoting.header_tables import HeaderField
 from dissectors.remoting.headers import HEADERS, HOOK_FIELDS
 from dissectors.remoting.messages.properties import property_of
-from dissectors.remoting.operation_tables.operations import Operation
+from dissectors.remoting.operation_tables import Operation
 
 from ..ui.columns import LineColumn
 from ..ui.console import UNLIMITED, Style, Terminal

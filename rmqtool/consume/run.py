@@ -19,7 +19,7 @@ from dissectors.quantities import counted
 from dissectors.remoting.messages.batch import unwrap_inner_batch
 from dissectors.rows.message_record import DELIVERED, MESSAGE_COLUMNS, MessageRecord
 from dissectors.rows.tables import struct_encoder
-from dissectors.where.message_fields import message_fields
+from dissectors.where.fields import message_fields
 from replay.cluster.route import ReadRoute
 from replay.errors import RouteError
 from replay.safety import Guard

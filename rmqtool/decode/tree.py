@@ -32,8 +32,7 @@ from dissectors.findings import Finding, FindingKind, Severity, undecoded
 from dissectors.grpc.command import CallCommand
 from dissectors.printable import MOST_SHOWN
 from dissectors.quantities import counted
-from dissectors.remoting.bodies.body import Body
-from dissectors.remoting.bodies.shown_message import MESSAGE_NAMES, ShownMessage
+from dissectors.remoting.bodies.body import MESSAGE_NAMES, Body, ShownMessage
 from dissectors.remoting.flags import describe_command_flag, meaning_of
 from dissectors.remoting.headers import ShownHeader, header_fields
 from dissectors.remoting.versions import version_name

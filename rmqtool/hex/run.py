@@ -22,7 +22,7 @@ from dissectors.findings import Finding, Severity
 from dissectors.ports import BROKER
 from dissectors.quantities import counted
 from dissectors.remoting.bodies.custom import decoding_with
-from dissectors.remoting.framing.layout import PREFIX, is_prefix, total_of
+from dissectors.remoting.framing.frame import PREFIX, is_prefix, total_of
 
 from ..decode.options import View
 from ..decode.sinks import with_cut

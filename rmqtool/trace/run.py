@@ -22,7 +22,7 @@ from dissectors.remoting.bodies.custom import decoding_with
 from dissectors.remoting.bodies.messages import PREVIEW_LIMIT
 from dissectors.rows.tables import encodable_value
 from dissectors.times import Moment
-from dissectors.where.message_fields import message_fields
+from dissectors.where.fields import message_fields
 
 from ..api.lives import add_stores, searched
 from ..decode.undecoded import nothing_decoded

@@ -20,7 +20,6 @@ import msgspec
 from analytics.diagnosis.engine import Diagnosis, Engine
 from analytics.diagnosis.problem import as_json
 from analytics.diagnosis.registry import rules
-from dissectors.conversations.keys import reversed_key, source_of
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.endpoint import host_of
 from dissectors.foreign import json_of
@@ -29,6 +28,7 @@ from dissectors.rows.tables import encodable_value
 from dissectors.tcp.capture import Packet
 from dissectors.tcp.formats import PCAP_HEADER, reader_of
 from dissectors.tcp.pcapng_writer import PcapngWriter
+from dissectors.tcp.segment import reversed_key, source_of
 from dissectors.tcp.segment_reader import SegmentReader
 
 from ..api.judged import fed

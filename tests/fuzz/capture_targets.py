@@ -22,8 +22,7 @@ from dissectors.rows.record import STATUSES, ExchangeRecord
 from dissectors.rows.tables import csv_of, jsonl_of, row_encoder
 from dissectors.tcp.capture import CaptureReader, Packet
 from dissectors.tcp.formats import PCAP_HEADER, reader_of
-from dissectors.tcp.pieces import Data, Piece
-from dissectors.tcp.reassembly import StreamReassembler
+from dissectors.tcp.reassembly import Data, Piece, StreamReassembler
 from dissectors.tcp.segment import Segment
 from dissectors.tcp.segment_reader import SegmentReader
 from rmqtool.decode.tree import Tree

@@ -1,15 +1,18 @@
 """The classes and enums of JSON bodies.
 
 `Class: member Type; …` with members as fastjson names them; `long=short` is written as `short`. An
-absent member is null. For the types see `java_types`. Enums are in the order of their ordinals;
+absent member is null. For the types see `java_type_of`. Enums are in the order of their ordinals;
 fastjson writes them by name.
 """
 
 from __future__ import annotations
 
+from enum import Enum
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from ...table_text import entries, parts_of
+from ..fastjson.reader import canonical_name
 
 
 class ShortMember(NamedTuple):
@@ -264,3 +267,132 @@ CLASSES: Final = {name: _members_of(text) for name, text in entries(_CLASSES)}
 """Java class → its members."""
 ENUMS: Final = {name: tuple(parts_of(text)) for name, text in entries(_ENUMS)}
 """Java enum → its values."""
+
+
+class TypeKind(Enum):
+    """Kind of a type of a member."""
+
+    STRING = "a string"
+    INTEGER = "an integer"
+    DOUBLE = "a number"
+    BOOLEAN = "a boolean"
+    BITS = "a bit set in base64"
+    ENUM = "an enum name"
+    CLASS = "an object"
+    LIST = "a list"
+    MAP = "a map"
+    ANY = "any value"
+
+
+class JavaType(NamedTuple):
+    """One type; `key` and `item` are None unless the kind has them."""
+
+    kind: TypeKind
+    """Kind of the type."""
+    name: str
+    """Spelling in the table."""
+    key: JavaType | None = None
+    """Type of the keys of a map."""
+    item: JavaType | None = None
+    """Type of the values of a map or of the items of a list."""
+
+
+_SCALARS: Final = {
+    "String": TypeKind.STRING,
+    "int": TypeKind.INTEGER,
+    "Integer": TypeKind.INTEGER,
+    "long": TypeKind.INTEGER,
+    "Long": TypeKind.INTEGER,
+    "byte": TypeKind.INTEGER,
+    "double": TypeKind.DOUBLE,
+    "boolean": TypeKind.BOOLEAN,
+    "Boolean": TypeKind.BOOLEAN,
+    "BitSet": TypeKind.BITS,
+    "Object": TypeKind.ANY,
+}
+
+
+@lru_cache(maxsize=512)
+def java_type_of(text: str) -> JavaType:
+    """Parse a type of a table; raise ValueError if it is invalid."""
+    text = text.strip()
+    outer, bracket, inner = text.partition("<")
+    if bracket and text.endswith(">"):
+        inner = inner[:-1]
+        if outer in ("List", "Set"):
+            return JavaType(TypeKind.LIST, text, item=java_type_of(inner))
+        if outer == "Map":
+            key, _, item = inner.partition(",")  # no key type of the tables has a comma
+            return JavaType(TypeKind.MAP, text, java_type_of(key), java_type_of(item))
+    if text in _SCALARS:
+        return JavaType(_SCALARS[text], text)
+    if text in ENUMS:
+        return JavaType(TypeKind.ENUM, text)
+    if text in CLASSES:
+        return JavaType(TypeKind.CLASS, text)
+    raise ValueError(f"{text!r} is not a type of the tables")
+
+
+# fastjson 1 (RocketMQ through 5.3) ignores case, `_`, and `-` in member names, and accepts `is`
+# before a boolean one (JavaBeanDeserializer.smartMatch); fastjson2 ignores such members.
+@lru_cache(maxsize=512)
+def spellings_of(class_name: str) -> dict[str, str]:
+    """Return the members of a class by their names as fastjson 1 compares them."""
+    names = {canonical_name(name): name for name in CLASSES[class_name]}
+    for name, cell in CLASSES[class_name].items():
+        if (cell.java_type if isinstance(cell, ShortMember) else cell) == "boolean":
+            # A member of that very name would come first.
+            names.setdefault("is" + canonical_name(name), name)
+    return names
+
+
+@lru_cache(maxsize=64)
+def _spellings_of_all(class_names: tuple[str, ...]) -> tuple[dict[str, str], frozenset[str]]:
+    """Return the members of classes by their compared names, and their Java names."""
+    names: dict[str, str] = {}
+    for class_name in class_names:
+        names |= spellings_of(class_name)
+    return names, frozenset(names.values())
+
+
+def with_java_names(
+    value: dict[str, object], class_names: tuple[str, ...]
+) -> tuple[dict[str, object], list[str]]:
+    """Rename the members of an object, recursively, to those of the classes.
+
+    Also return the names that were spelled differently, each once.
+    """
+    spellings, names = _spellings_of_all(class_names)
+    if _is_written_so(value, names):  # the usual case
+        return value, []
+    others: dict[str, None] = {}
+    renamed = _renamed(value, spellings, others)
+    return (renamed if isinstance(renamed, dict) else value), list(others)
+
+
+def _is_written_so(value: object, names: frozenset[str]) -> bool:
+    """Return whether objects have only members with these names."""
+    if type(value) is dict:
+        if not value.keys() <= names:
+            return False
+        value = list(value.values())
+    if type(value) is not list:
+        return True
+    return all(
+        _is_written_so(item, names) for item in value if type(item) is dict or type(item) is list
+    )
+
+
+def _renamed(value: object, spellings: dict[str, str], others: dict[str, None]) -> object:
+    if isinstance(value, dict):
+        renamed: dict[str, object] = {}
+        for name, item in value.items():
+            java = spellings.get(canonical_name(name), name)
+            if java != name and java not in value:
+                others[name] = None
+                name = java
+            renamed.setdefault(name, _renamed(item, spellings, others))
+        return renamed
+    if type(value) is list:
+        return [_renamed(item, spellings, others) for item in value]
+    return value

@@ -13,9 +13,8 @@ from ..fastjson.codec import decode_json
 from ..messages.compression import decompress
 from ..messages.record_layout import CRC_MASK
 from .body import Body, BodyInput
-from .java_types import java_type_of
-from .json_body import decode_json_body
-from .typed import TypedReader
+from .classes import java_type_of
+from .json_body import TypedReader, decode_json_body
 
 REGISTRATION: Final = "RegisterBrokerBody"
 REGISTRATION_LIMIT: Final = 16 * 1024 * 1024

@@ -15,7 +15,7 @@ from typing import Final
 from ...budget import Budget
 from ...findings import undecoded
 from ..code_names import operation_of, request_name
-from ..codes import RequestCode
+from ..codes import DLEDGER_SUCCESS, RequestCode, ResponseCode
 from ..messages.batch import BatchItem, encode_batch
 from ..messages.message import StoredMessage, encode_message
 from .body import NONE, RAW, Body, BodyInput
@@ -107,8 +107,8 @@ def encode_timer_checkpoint(value: object) -> bytes:
         raise ValueError(f"not a timer check point: {error}") from error
 
 
-SUCCESSES: Final = frozenset({0, 200})
-"""Codes of responses with the operation's body: SUCCESS, and DLedger's."""
+SUCCESSES: Final = frozenset((int(ResponseCode.SUCCESS), DLEDGER_SUCCESS))
+"""Codes of responses with the operation's body."""
 
 FORMS: Final[dict[str, Callable[[BodyInput], Body]]] = {
     "raw-message": decode_raw_message,
@@ -232,6 +232,7 @@ def body_value(body: Body, *, secrets: bool = False) -> dict[str, object]:
     Passwords and secret keys are masked unless `secrets`.
     """
     shown: dict[str, object] = {"kind": body.kind}
+    # Messages are shown by themselves, and an undecoded body by its bytes.
     if not body.messages and body.kind not in (RAW, NONE):
         shown["value"] = body.value if secrets else without_secrets(body.value)
     if body.problem is not None:

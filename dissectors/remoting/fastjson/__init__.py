@@ -1,4 +1,4 @@
 """Read and write JSON in fastjson's dialect.
 
-Imports nothing else of the project.
+Imports nothing else of the project but `foreign`.
 """

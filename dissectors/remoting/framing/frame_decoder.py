@@ -16,8 +16,16 @@ from mypy_extensions import i64
 from ...findings import Finding, FindingKind
 from ..header_codec import BINARY_TYPE, first_code_of
 from ..row_bodies import CARRYING_REQUESTS, MESSAGE_FIELDS, WANTED_REQUESTS, WANTED_RESPONSE
-from .frame import Frame
-from .layout import MAX_FRAME, PREFIX, header_length_of, is_no_json, is_prefix, total_of, type_of
+from .frame import (
+    MAX_FRAME,
+    PREFIX,
+    Frame,
+    header_length_of,
+    is_no_json,
+    is_prefix,
+    total_of,
+    type_of,
+)
 from .search import PART_COST, FrameSearch, Range
 
 _SEVERAL: Final = tuple([name.encode() for name in MESSAGE_FIELDS])

@@ -14,7 +14,7 @@ from librt.strings import read_i64_be
 from mypy_extensions import i64
 
 from ..header_codec import is_header
-from .layout import PREFIX, header_length_of, is_prefix, type_of
+from .frame import PREFIX, header_length_of, is_prefix, type_of
 
 MAX_SOUGHT_HEADER: Final = 64 * 1024
 """maximum header bytes accepted in a search; properties are at most 32 KiB"""

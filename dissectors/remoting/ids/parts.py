@@ -203,14 +203,6 @@ def _recall_handle(text: str, reference_ms: int) -> Parts | None:
     return parts if key is None else parts | {"parts": {"messageId": key}}
 
 
-def _traceparent(text: str, _reference_ms: int) -> Parts | None:
-    return _parts_in(decode_traceparent(text))
-
-
-def _sw8(text: str, _reference_ms: int) -> Parts | None:
-    return _parts_in(decode_sw8(text))
-
-
 FIELDS: Final[dict[str, _Reader]] = {
     # A broker returns offset ids for a send and client ids for a recall, both as msgId.
     "msgId": _ids,
@@ -239,7 +231,7 @@ PROPERTIES: Final[dict[str, _Reader]] = {
     "DLQ_ORIGIN_MESSAGE_ID": _any_id,
     "TIMER_DEL_UNIQKEY": _recalled_key,
     "POP_CK": _receipt,
-    TRACEPARENT: _traceparent,
-    SW8: _sw8,
+    TRACEPARENT: lambda text, _: _parts_in(decode_traceparent(text)),
+    SW8: lambda text, _: _parts_in(decode_sw8(text)),
 }
 """Property → its reader."""

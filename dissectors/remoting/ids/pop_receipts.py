@@ -61,6 +61,7 @@ class PopReceipt(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
 
 def retry_topic_of(topic_kind: str, group: str, topic: str) -> str:
     """Return the topic of a message of that kind (key of `TOPIC_KINDS`), popped from `topic`."""
+    # V2 joins with `+`, because both names may contain `_`.
     if topic_kind == "1":
         return f"{RETRY_PREFIX}{group}_{topic}"
     return f"{RETRY_PREFIX}{group}+{topic}" if topic_kind == "2" else topic

@@ -44,6 +44,7 @@ def decode_traceparent(text: str) -> TraceParent | None:
     if match is None:
         return None
     version, flags = hexadecimal_of(match[1]), hexadecimal_of(match[4])
+    # Later versions may have more fields, the first one has not.
     if version is None or flags is None or version == 0xFF or (version == 0 and match[5]):
         return None
     if not match[2].strip("0") or not match[3].strip("0"):
@@ -74,6 +75,7 @@ class Sw8(msgspec.Struct, frozen=True, rename="camel"):
 
 def decode_sw8(text: str) -> Sw8 | None:
     """Parse an sw8 value: eight parts joined by `-`, all but two in base64; or return None."""
+    # Base64 has no `-`; a ninth part makes the text invalid.
     parts = text.split("-", _SW8_PARTS)
     if len(parts) != _SW8_PARTS or parts[0] not in ("0", "1"):
         return None

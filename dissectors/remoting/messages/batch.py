@@ -17,13 +17,17 @@ from msgspec.structs import replace
 from ...budget import Budget
 from ..sysflag import COMPRESSION_BITS, UNWRAP_BITS
 from .compression import DEFAULT_LIMIT
-from .counting import MIN_FILLER_SIZE, MIN_ITEM_SIZE
 from .message import StoredMessage
-from .record_layout import encode_properties_bytes, properties_of
+from .record_layout import (
+    MIN_FILLER_SIZE,
+    MIN_ITEM_SIZE,
+    SIZE_AND_MAGIC,
+    encode_properties_bytes,
+    properties_of,
+)
 
-_FIXED: Final = struct.Struct(">iIiii")
+ITEM_HEAD: Final = struct.Struct(">iIiii")
 """Size, magic, body CRC, flag and body length of an item."""
-_SIZE_AND_MAGIC: Final = struct.Struct(">iI")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ def decode_batch(body: bytes) -> BatchList:
         if problem is not None:
             problems.append((at, problem))
             break
-        size = _SIZE_AND_MAGIC.unpack_from(body, at)[0]
+        size = SIZE_AND_MAGIC.unpack_from(body, at)[0]
         item, problem = _decode_item(body, at, min(size, left), max(size - left, 0))
         items.append(item)
         if size > left:
@@ -88,7 +92,7 @@ def starts_batch(body: bytes) -> bool:
 def _why_not_an_item(body: bytes, at: int, left: int) -> str | None:
     if left < MIN_FILLER_SIZE:
         return f"{left} bytes are too few for an item"
-    size, magic = _SIZE_AND_MAGIC.unpack_from(body, at)
+    size, magic = SIZE_AND_MAGIC.unpack_from(body, at)
     if magic != 0:
         return f"magic {magic:#010x} marks no batch item"
     return f"size {size} is too small for an item" if size < MIN_ITEM_SIZE else None
@@ -97,11 +101,12 @@ def _why_not_an_item(body: bytes, at: int, left: int) -> str | None:
 def _decode_item(data: bytes, at: int, size: int, missing: int) -> tuple[BatchItem, str | None]:
     """Decode an item with `size` bytes at `at` and `missing` uncaptured ones."""
     stop = at + size
-    if size < _FIXED.size:
+    if size < ITEM_HEAD.size:
         return BatchItem(b"", offset=at, missing=missing), "the item ends inside its fixed part"
-    _, _, crc, flag, length = _FIXED.unpack_from(data, at)
-    body_at = at + _FIXED.size
+    _, _, crc, flag, length = ITEM_HEAD.unpack_from(data, at)
+    body_at = at + ITEM_HEAD.size
     size_at = body_at + length
+    # A length must fit what was sent, of which the last bytes may not have been captured.
     if length < 0 or size_at + 2 > stop + missing:
         problem = f"body length {length} does not fit the item"
         return BatchItem(b"", {}, flag, crc, at, missing), problem
@@ -128,8 +133,8 @@ def encode_batch(items: Iterable[BatchItem]) -> bytes:
         properties = encode_properties_bytes(item.properties, item.raw_properties)
         if item.missing or len(properties) >= 1 << 16:
             raise ValueError("a batch item is cut, or its properties are too long")
-        size = _FIXED.size + len(item.body) + 2 + len(properties)
-        parts.append(_FIXED.pack(size, 0, item.body_crc, item.flag, len(item.body)))
+        size = ITEM_HEAD.size + len(item.body) + 2 + len(properties)
+        parts.append(ITEM_HEAD.pack(size, 0, item.body_crc, item.flag, len(item.body)))
         parts += (item.body, len(properties).to_bytes(2, "big"), properties)
     return b"".join(parts)
 

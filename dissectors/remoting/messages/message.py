@@ -16,12 +16,13 @@ from ...budget import Budget
 from ..ids.message_ids import encode_offset_id
 from ..sysflag import HOST_BITS, SysFlag, compression_of, transaction_of
 from .compression import DEFAULT_LIMIT, DecompressedBody, decompress
-from .counting import MAGIC_V1, MAGIC_V2
 from .record_layout import (
     CRC_DIGITS,
     CRC_MASK,
     CRC_PROPERTY,
     FIXED,
+    MAGIC_V1,
+    MAGIC_V2,
     V1_TOPIC_LIMIT,
     address_of,
     crc_digits,

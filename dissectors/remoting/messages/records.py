@@ -10,12 +10,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import NamedTuple
 
-from .counting import MAGIC_FILLER, MAGIC_V2, MIN_FILLER_SIZE, MIN_RECORD_SIZE, RECORD_MAGICS
 from .message import StoredMessage
 from .record_layout import (
     BORN_PORT,
     FIELD_ENDS,
     FIXED,
+    MAGIC_FILLER,
+    MAGIC_V2,
+    MIN_FILLER_SIZE,
+    MIN_RECORD_SIZE,
+    RECORD_MAGICS,
     SIZE_AND_MAGIC,
     STORE_PORT,
     SYS_FLAG,

@@ -13,8 +13,15 @@ from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from ..sysflag import HOST_BITS, UNWRAP_BITS
-from .counting import MAGIC_V1, MAGIC_V2, MIN_RECORD_SIZE
-from .record_layout import CRC_MASK, FIELD_STARTS, FIXED, SYS_FLAG_AT
+from .record_layout import (
+    CRC_MASK,
+    FIELD_STARTS,
+    FIXED,
+    MAGIC_V1,
+    MAGIC_V2,
+    MIN_RECORD_SIZE,
+    SYS_FLAG_AT,
+)
 
 _LEAST: Final[i64] = MIN_RECORD_SIZE
 _FIRST: Final[i64] = MAGIC_V1

@@ -12,13 +12,12 @@ from functools import lru_cache
 from typing import Final
 
 from ...foreign import natural_of
-from ..bodies.spelling import with_java_names
+from ..bodies.classes import with_java_names
 from ..broker_addresses import MOST_REMEMBERED, ROUTES_REMEMBERED
 from ..codes import RequestCode
 from ..heartbeat import HEARTBEAT_CLASSES
-from ..messages.counting import MAGIC_V1, RECORD_MAGICS
 from ..messages.properties import PROPERTY_SEPARATOR
-from ..messages.record_layout import BORN_PORT, FIELD_ENDS, FIELD_STARTS
+from ..messages.record_layout import BORN_PORT, FIELD_ENDS, FIELD_STARTS, MAGIC_V1, RECORD_MAGICS
 from .heartbeats import heartbeat_facts
 from .names import (
     CLIENT,

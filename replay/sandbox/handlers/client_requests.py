@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from dissectors.remoting.bodies.spelling import with_java_names
+from dissectors.remoting.bodies.classes import with_java_names
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.fastjson.codec import decode_json, encode_json
 from dissectors.remoting.heartbeat import HEARTBEAT_CLASSES

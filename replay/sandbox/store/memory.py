@@ -17,10 +17,15 @@ from functools import lru_cache
 from typing import Final
 
 from dissectors.remoting.ids.message_ids import encode_offset_id
-from dissectors.remoting.messages.counting import MAGIC_V1, MAGIC_V2
 from dissectors.remoting.messages.message import StoredMessage
 from dissectors.remoting.messages.properties import encode_properties
-from dissectors.remoting.messages.record_layout import CRC_MASK, V1_TOPIC_LIMIT, address_of
+from dissectors.remoting.messages.record_layout import (
+    CRC_MASK,
+    MAGIC_V1,
+    MAGIC_V2,
+    V1_TOPIC_LIMIT,
+    address_of,
+)
 from dissectors.remoting.sysflag import HOST_BITS, SysFlag
 
 from ..room import Room, weight_of

@@ -22,7 +22,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from dissectors.foreign import Unreadable, integer_of, json_of
-from dissectors.remoting.framing.layout import MAX_FRAME
+from dissectors.remoting.framing.frame import MAX_FRAME
 from dissectors.remoting.messages.message import StoredMessage
 from dissectors.remoting.messages.records import decode_messages
 from dissectors.temporary import PRIVATE, create_new

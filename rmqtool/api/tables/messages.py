@@ -8,7 +8,7 @@ from typing import Final
 from dissectors.decode.pipeline import Decode
 from dissectors.rows.message_record import MESSAGE_COLUMNS, MessageRecord
 from dissectors.rows.record import ExchangeRecord
-from dissectors.where.message_fields import message_fields
+from dissectors.where.fields import message_fields
 
 from .table import Table
 

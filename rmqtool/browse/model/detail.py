@@ -20,8 +20,8 @@ from dissectors.decode.exchange import Exchange
 from dissectors.decode.pipeline import CommandSeen
 from dissectors.foreign import Unreadable, json_of
 from dissectors.quantities import counted
+from dissectors.remoting.bodies.body import ShownMessage, message_dict
 from dissectors.remoting.bodies.custom import NamedDecoder, decoding_with
-from dissectors.remoting.bodies.shown_message import ShownMessage, message_dict
 from dissectors.rows.column import Column
 
 from ...decode.row_run import cell_of

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from dissectors.remoting.framing.layout import PREFIX
+from dissectors.remoting.framing.frame import PREFIX
 from dissectors.remoting.header_codec import BINARY_TYPE, MIN_BINARY_HEADER
 from dissectors.remoting.headers import mask_secret
 

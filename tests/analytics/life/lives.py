@@ -8,8 +8,8 @@ from pathlib import Path
 from analytics.life.life import MessageTrace, lives_found
 from analytics.life.search import MessageSearch
 from dissectors.decode.pipeline import Decode, DecodeOptions
+from dissectors.where.fields import message_fields
 from dissectors.where.filter import compile_where
-from dissectors.where.message_fields import message_fields
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 

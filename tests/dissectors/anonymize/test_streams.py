@@ -13,10 +13,9 @@ import pytest
 from hpack import Decoder, Encoder
 
 from dissectors.anonymize import capture
-from dissectors.anonymize.calls import CallRewriter
+from dissectors.anonymize.calls import CallRewriter, rewritten_block
 from dissectors.anonymize.capture import CaptureAnonymizer
 from dissectors.anonymize.frames import FrameRewriter
-from dissectors.anonymize.header_block import rewritten
 from dissectors.anonymize.pseudonyms import Pseudonyms
 from dissectors.conversations.conversation_table import ConversationTable
 from dissectors.findings import Finding
@@ -118,7 +117,7 @@ def test_a_header_block_never_becomes_longer() -> None:
         block = encoder.encode(given, huffman=rng.random() < 0.7)
         headers = [(str(name), str(value)) for name, value in decoder.decode(block)]
         texts = {value: "".join(rng.choices("Z&;q1", k=len(value))) for _, value in headers}
-        new, cut = rewritten(block, headers, partial(changed, texts))
+        new, cut = rewritten_block(block, headers, partial(changed, texts))
         assert len(new) <= len(block)
         assert not cut
         for (name, value), (old_name, old) in zip(Decoder().decode(new), headers, strict=True):
@@ -128,10 +127,10 @@ def test_a_header_block_never_becomes_longer() -> None:
 
 def test_a_text_that_cannot_be_shorter_is_cut_and_counted() -> None:
     block = Encoder().encode([("x", "aaaa")])
-    new, cut = rewritten(block, [("x", "aaaa")], lambda name, _: (name, "&&&&", False))
+    new, cut = rewritten_block(block, [("x", "aaaa")], lambda name, _: (name, "&&&&", False))
     assert (len(new), cut) == (len(block), 1)
     with pytest.raises(Unreadable):
-        rewritten(block[:-1], [("x", "aaaa")], lambda name, value: (name, value + "b", False))
+        rewritten_block(block[:-1], [("x", "aaaa")], lambda name, value: (name, value + "b", False))
 
 
 @pytest.mark.parametrize(

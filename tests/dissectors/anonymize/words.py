@@ -1,7 +1,7 @@
 """Words of the remarks of RocketMQ's servers and clients, by the strings of their classes.
 
 `python -m tests.dissectors.anonymize.words` writes those of the pinned releases to
-`dissectors/anonymize/vocabulary.py`.
+`dissectors/anonymize/words.txt`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import textwrap
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from dissectors.anonymize.vocabulary import REMARK_WORDS
 from tests.cluster.servers.artifacts import fetch
@@ -27,7 +28,8 @@ _SAYING = (
 )
 """Packages with texts of findings."""
 _LONGEST = 200
-_TARGET = Path("dissectors/anonymize/vocabulary.py")
+_WRAPPED: dict[str, Any] = {"width": 100, "break_long_words": False, "break_on_hyphens": False}
+_TARGET = Path("dissectors/anonymize/words.txt")
 _LENGTHS = {3: 4, 4: 4, 5: 8, 6: 8, 7: 2, 8: 2, 9: 4, 10: 4, 11: 4, 12: 4, 15: 3, 16: 2,
             17: 4, 18: 4, 19: 2, 20: 2}  # fmt: skip
 
@@ -101,18 +103,14 @@ def own_words() -> set[str]:
 
 
 def main() -> None:
-    """Write the words into the module."""
-    text = _TARGET.read_text()
-    for name, found in (
-        ("WORDS", words()),
-        ("SETTINGS", settings()),
-        ("OWN_WORDS", own_words() - REMARK_WORDS),
-    ):
-        lines = "\n".join(textwrap.wrap(" ".join(sorted(found)), 96))
-        before, begin, rest = text.partition(f'\n_{name}: Final = """\n')
-        _, end, rest = rest.partition('\n"""\n')
-        text = f"{before}{begin}{lines}{end}{rest}"
-    _TARGET.write_text(text)
+    """Write the words beside the module that reads them."""
+    lists = {"words": words(), "settings": settings(), "findings": own_words() - REMARK_WORDS}
+    comment = _TARGET.read_text().partition("\n")[0]
+    parts = [
+        textwrap.fill(f"{name}: {' '.join(sorted(found))}", subsequent_indent="  ", **_WRAPPED)
+        for name, found in lists.items()
+    ]
+    _TARGET.write_text("\n".join([comment, *parts, ""]))
 
 
 if __name__ == "__main__":

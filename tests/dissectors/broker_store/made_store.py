@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from dissectors.broker_store.key_index import key_hash
-from dissectors.remoting.messages.counting import MAGIC_FILLER
+from dissectors.broker_store.indexes import key_hash
 from dissectors.remoting.messages.message import StoredMessage, encode_message
+from dissectors.remoting.messages.record_layout import MAGIC_FILLER
 from dissectors.remoting.sysflag import COMMIT
 from dissectors.remoting.topic_names import HALF_TOPIC, OP_HALF_TOPIC
 

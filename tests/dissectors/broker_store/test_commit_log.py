@@ -14,8 +14,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dissectors.broker_store.commit_log import LogEntry, entries_of, log_files
-from dissectors.remoting.messages.counting import MAGIC_FILLER
 from dissectors.remoting.messages.message import StoredMessage, encode_message
+from dissectors.remoting.messages.record_layout import MAGIC_FILLER
 from dissectors.tcp.source import CaptureError
 
 BASE = 1 << 20

@@ -19,7 +19,7 @@ from dissectors.broker_store.commit_log import log_files
 from dissectors.broker_store.evidence import StoreEvidence, evidence_in
 from dissectors.broker_store.group_offsets import GroupOffset, offsets_of
 from dissectors.broker_store.half_messages import ABANDONED, ENDED
-from dissectors.broker_store.key_index import key_hash
+from dissectors.broker_store.indexes import key_hash
 from dissectors.broker_store.store_decode import StoreDecode
 from dissectors.broker_store.store_folder import IN_QUEUE, NOT_IN_INDEX, NOT_IN_QUEUE
 from dissectors.broker_store.store_folder import store_in as opened

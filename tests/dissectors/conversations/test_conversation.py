@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from dissectors.conversations.conversation import HALF_LINGER, LINGER
 from dissectors.conversations.conversation_table import SWEEP_PACKETS
-from dissectors.conversations.handshake import HALF_LINGER, LINGER
 from dissectors.findings import FindingKind, Severity
-from dissectors.remoting.framing.layout import encode_frame
+from dissectors.remoting.framing.frame import encode_frame
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, route_query, send, sent
 from tests.traffic.decoded import Outcome, decode_bytes, decode_segments

@@ -11,7 +11,7 @@ from dissectors.conversations.conversation_table import MAX_HELD
 from dissectors.findings import FindingKind
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL, FrameDecoder
 from dissectors.remoting.framing.search import PART_COST
-from dissectors.tcp.pieces import PIECE_COST
+from dissectors.tcp.reassembly import PIECE_COST
 from tests.traffic.talk import ACK, BROKER, MICROSECOND, PSH, START, End, Tcp
 
 from .test_conversation_table import Run

@@ -21,7 +21,7 @@ from dissectors.rows.conversation_facts import CONVERSATION_FACTS
 from dissectors.rows.conversation_record import CONVERSATION_COLUMNS
 from dissectors.rows.message_record import EVENTS, MESSAGE_COLUMNS
 from dissectors.rows.record import COLUMNS
-from dissectors.where.message_fields import MESSAGE_ALIASES
+from dissectors.where.fields import MESSAGE_ALIASES
 
 MEMBERS: tuple[tuple[str, type], ...] = (
     ("", Manifest),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dissectors.decode.strict_reader import StrictReader
 from dissectors.remoting.command import RemotingCommand
-from dissectors.remoting.framing.layout import encode_frame
+from dissectors.remoting.framing.frame import encode_frame
 from dissectors.remoting.header_codec import JSON_TYPE, encode_header
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.http2.connection import Happening, Http2End, StreamEvent
+from dissectors.http2.connection import MOST_LOOKS, Happening, Http2End, Joining, StreamEvent
 from dissectors.http2.frame import (
     CONTINUATION,
     DATA,
@@ -17,7 +17,6 @@ from dissectors.http2.frame import (
     StreamPlace,
 )
 from dissectors.http2.header_blocks import LARGEST_BLOCK, HeaderBlocks
-from dissectors.http2.joining import MOST_LOOKS, Joining
 from tests.traffic.http2 import Http2Writer as Writer
 from tests.traffic.http2 import http2_frame as frame
 

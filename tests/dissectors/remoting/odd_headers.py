@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from dissectors.remoting.framing.layout import encode_frame
+from dissectors.remoting.framing.frame import encode_frame
 from tests.cluster.clients.oracle import JavaCommand, Refusal, decode_frames
 from tests.cluster.servers.artifacts import NEWEST_4, NEWEST_5
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dissectors.remoting.bodies.java_types import java_type_of
-from dissectors.remoting.bodies.json_body import encode_json_body
-from dissectors.remoting.bodies.typed import wire_value
+from dissectors.remoting.bodies.classes import java_type_of
+from dissectors.remoting.bodies.json_body import encode_json_body, wire_value
 from dissectors.remoting.fastjson.codec import encode_json
 from dissectors.remoting.messages.compression import compress
 

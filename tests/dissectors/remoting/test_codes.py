@@ -32,8 +32,7 @@ from dissectors.remoting.codes import (
     ResponseCode,
     SerializeType,
 )
-from dissectors.remoting.operation_tables.operations import OPERATION_ROWS
-from dissectors.remoting.operation_tables.responses import RESPONSE_ROWS
+from dissectors.remoting.operation_tables import OPERATION_ROWS, RESPONSE_ROWS
 from dissectors.remoting.versions import ordinal_of
 
 from .protocol_facts import release_of_tag, rows, table

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,32 +19,30 @@ from dissectors.remoting.flags import (
     describe_command_flag,
     describe_duration_ms,
     describe_perm,
-    describe_pull_sys_flag,
     describe_send_back_level,
-    describe_sys_flag,
     describe_time_ms,
-    describe_unit_sys_flag,
     meaning_of,
 )
-from dissectors.remoting.header_tables.classes import CLASSLESS
-from dissectors.remoting.header_tables.field import FieldType
+from dissectors.remoting.header_tables import CLASSLESS, FieldType
 from dissectors.remoting.headers import HEADERS
 
 from .protocol_facts import table
 
 
 def test_message_sys_flag() -> None:
-    assert describe_sys_flag(0) == []
-    assert describe_sys_flag(0x04) == ["TRANSACTION_PREPARED"]
-    assert describe_sys_flag(0x30) == ["BORNHOST_V6", "STOREHOST_V6"]
-    assert describe_sys_flag(0x301) == ["COMPRESSED", "COMPRESSION_ZLIB"]
+    describe = partial(meaning_of, "SendMessageRequestHeader", "sysFlag")
+    assert describe(0) is None
+    assert describe(0x04) == "TRANSACTION_PREPARED"
+    assert describe(0x30) == "BORNHOST_V6|STOREHOST_V6"
+    assert describe(0x301) == "COMPRESSED|COMPRESSION_ZLIB"
 
 
 def test_bits_of_other_flags() -> None:
-    assert describe_pull_sys_flag(6) == ["SUSPEND", "SUBSCRIPTION"]
-    assert describe_pull_sys_flag(0) == []
-    assert describe_pull_sys_flag(0x41) == ["COMMIT_OFFSET", "0x40"]
-    assert describe_unit_sys_flag(3) == ["UNIT", "UNIT_SUB"]
+    describe = partial(meaning_of, "PullMessageRequestHeader", "sysFlag")
+    assert describe(6) == "SUSPEND|SUBSCRIPTION"
+    assert describe(0) is None
+    assert describe(0x41) == "COMMIT_OFFSET|0x40"
+    assert meaning_of("AnyHeader", "topicSysFlag", 3) == "UNIT|UNIT_SUB"
     assert describe_command_flag(0) == ["REQUEST"]
     assert describe_command_flag(1) == ["RESPONSE"]
     assert describe_command_flag(2) == ["REQUEST", "ONEWAY"]
@@ -137,9 +137,7 @@ def test_meanings_are_of_fields_that_exist_and_hold_numbers() -> None:
 
 @given(st.integers())
 def test_any_number_can_be_described(value: int) -> None:
-    for describe in (describe_pull_sys_flag, describe_unit_sys_flag, describe_command_flag):
-        assert isinstance(describe(value), list)
-    assert isinstance(describe_sys_flag(value), list)
+    assert isinstance(describe_command_flag(value), list)
     assert isinstance(describe_perm(value), str)
     for header, field in MEANINGS:
         meaning = meaning_of(None if header == "*" else header, field, value)

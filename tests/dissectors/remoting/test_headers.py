@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.remoting.code_names import OPERATIONS
-from dissectors.remoting.header_tables.field import FieldType
+from dissectors.remoting.header_tables import FieldType
 from dissectors.remoting.headers import (
     HEADERS,
     HOOK_FIELDS,

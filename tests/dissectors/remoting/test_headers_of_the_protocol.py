@@ -10,7 +10,7 @@ import pytest
 from dissectors.decode.pipeline import Decode
 from dissectors.grpc.command import CallCommand
 from dissectors.remoting.code_names import OPERATIONS, operation_of
-from dissectors.remoting.header_tables.field import FieldType, HeaderField
+from dissectors.remoting.header_tables import FieldType, HeaderField
 from dissectors.remoting.headers import (
     HEADERS,
     HOOK_FIELDS,

@@ -11,9 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dissectors.decode.pipeline import Decode
-from dissectors.remoting.messages.counting import MAGIC_V1, MAGIC_V2
 from dissectors.remoting.messages.message import StoredMessage, encode_message
 from dissectors.remoting.messages.properties import decode_properties
+from dissectors.remoting.messages.record_layout import MAGIC_V1, MAGIC_V2
 from dissectors.remoting.row_facts import names
 from dissectors.remoting.row_facts.bodies import (
     BODY_REQUESTS,

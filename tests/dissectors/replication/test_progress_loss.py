@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dissectors.decode.pipeline import Decode
 from dissectors.findings import FindingKind
-from dissectors.remoting.framing.layout import encode_frame
+from dissectors.remoting.framing.frame import encode_frame
 from tests.dissectors.replication.feeding import Feed, assert_less, fed
 from tests.dissectors.replication_traffic import (
     Said,

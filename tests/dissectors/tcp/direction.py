@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 
 from dissectors.findings import Finding, FindingKind
-from dissectors.tcp.pieces import Data, Piece
-from dissectors.tcp.reassembly import StreamReassembler
+from dissectors.tcp.reassembly import Data, Piece, StreamReassembler
 from dissectors.tcp.segment import ACK, SYN, Segment
 from tests.traffic.talk import START
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dissectors.conversations.keys import reversed_key, source_of
 from dissectors.tcp.capture import Packet
-from dissectors.tcp.segment import Segment
+from dissectors.tcp.segment import Segment, reversed_key, source_of
 from dissectors.tcp.segment_reader import SegmentReader
 from tests.traffic.talk import ACK, PSH, START, End, Tcp
 

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.findings import FindingKind
-from dissectors.tcp.pieces import Data
-from dissectors.tcp.reassembly import HOLD_SEGMENTS, KEEP_ALIVE_IDLE, MAX_DISTANCE
+from dissectors.tcp.reassembly import HOLD_SEGMENTS, KEEP_ALIVE_IDLE, MAX_DISTANCE, Data
 from dissectors.tcp.segment import SYN
 from tests.traffic.talk import MILLISECOND
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from dissectors.findings import FindingKind
-from dissectors.tcp.pieces import Piece
 from dissectors.tcp.reassembly import (
     FAR_SEGMENTS,
     HOLD_SEGMENTS,
@@ -15,6 +14,7 @@ from dissectors.tcp.reassembly import (
     MAX_RETRANSMISSION,
     UNACKED_SEGMENTS,
     UNACKED_TIME,
+    Piece,
 )
 
 from .direction import STREAM, Direction, assert_real

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.conversations.keys import reversed_key, source_of
 from dissectors.findings import FindingKind
+from dissectors.tcp.segment import reversed_key, source_of
 from dissectors.tcp.segment_reader import (
     MAX_IPV6_HEADERS,
     MAX_OFFLOADED,

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from dissectors.findings import FindingKind
 from dissectors.tcp.capture import Packet
-from dissectors.tcp.fragments import MAX_DATAGRAMS, MAX_PARTS, MAX_WAITING_BYTES
-from dissectors.tcp.segment_reader import SegmentReader
+from dissectors.tcp.segment_reader import MAX_DATAGRAMS, MAX_PARTS, MAX_WAITING_BYTES, SegmentReader
 from tests.traffic.network import TCP, ethernet, fragments, ipv4, ipv6, tcp, vxlan
 from tests.traffic.talk import START, End, Tcp
 

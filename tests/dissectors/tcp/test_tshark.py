@@ -18,13 +18,11 @@ from typing import NamedTuple
 
 import pytest
 
-from dissectors.conversations.keys import reversed_key, source_of
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.tcp.capture import Packet, packet_number
 from dissectors.tcp.formats import reader_of
-from dissectors.tcp.pieces import Data, Piece
-from dissectors.tcp.reassembly import StreamReassembler
-from dissectors.tcp.segment import ACK, RST, SYN, Segment
+from dissectors.tcp.reassembly import Data, Piece, StreamReassembler
+from dissectors.tcp.segment import ACK, RST, SYN, Segment, reversed_key, source_of
 from dissectors.tcp.segment_reader import SegmentReader
 from dissectors.tcp.source import FileSource
 from tests.traffic.captures import Interface, pcap, pcap_of, pcapng

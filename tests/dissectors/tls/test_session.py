@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from dissectors.findings import FindingKind
-from dissectors.tls.events import CertificateChain, ServerExtensions, TlsAlert
 from dissectors.tls.key_log import KeyLog
-from dissectors.tls.session import TlsSession
+from dissectors.tls.session import CertificateChain, ServerExtensions, TlsAlert, TlsSession
 from tests.traffic.openssl import BOTH_UPDATE, HANDSHAKE_AGAIN, KEY_UPDATE, Relayed
 
 pytestmark = pytest.mark.slow

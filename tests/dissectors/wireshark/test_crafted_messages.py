@@ -11,9 +11,9 @@ from msgspec import structs
 
 from dissectors.remoting.messages.batch import BatchItem, encode_batch
 from dissectors.remoting.messages.compression import compress
-from dissectors.remoting.messages.counting import MAGIC_V1, MAGIC_V2
 from dissectors.remoting.messages.message import StoredMessage, encode_message
 from dissectors.remoting.messages.properties import encode_properties
+from dissectors.remoting.messages.record_layout import MAGIC_V1, MAGIC_V2
 from tests.traffic.commands import Command, send, sent
 from tests.traffic.talk import End, Talk
 

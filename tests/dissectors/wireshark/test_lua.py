@@ -15,8 +15,7 @@ from dissectors.findings import FindingKind
 from dissectors.remoting.code_names import OPERATIONS
 from dissectors.remoting.headers import HEADERS, HOOK_FIELDS, SECRET_FIELDS
 from dissectors.remoting.messages.properties import PROPERTIES
-from dissectors.wireshark import SIGNATURE, lua_text
-from dissectors.wireshark.lua_literal import literal_of
+from dissectors.wireshark import SIGNATURE, literal_of, lua_text
 from dissectors.wireshark.lua_tables import OWN, header_filters, property_filters, tables
 
 from .tshark import run_tshark

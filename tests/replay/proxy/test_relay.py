@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dissectors.remoting.broker_addresses import answered_with_addresses, with_broker_addresses
 from dissectors.remoting.code_names import request_name
 from dissectors.remoting.command import RESPONSE_FLAG, RemotingCommand
-from dissectors.remoting.framing.layout import MAX_FRAME, encode_frame
+from dissectors.remoting.framing.frame import MAX_FRAME, encode_frame
 from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, encode_header
 from replay.proxy.relay import ProxyRelay
 from replay.sandbox.room import Room

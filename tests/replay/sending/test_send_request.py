@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from dissectors.remoting.framing.layout import MAX_FRAME, encode_frame
+from dissectors.remoting.framing.frame import MAX_FRAME, encode_frame
 from dissectors.remoting.header_codec import decode_header, encode_header
 from dissectors.remoting.messages.batch import decode_batch
 from dissectors.remoting.messages.compression import decompress

@@ -9,8 +9,8 @@ from typing import BinaryIO
 
 import pytest
 
-from dissectors.anonymize.log import rewrite_rows
 from dissectors.anonymize.pseudonyms import Pseudonyms
+from dissectors.anonymize.rows import rewrite_rows
 from rmqtool.anonymize import run
 from tests.expected import SAMPLES
 from tests.rmqtool.command import rmqtool

@@ -17,7 +17,7 @@ from dissectors.remoting.codes import (
 )
 from dissectors.remoting.headers import HEADERS, HOOK_FIELDS
 from dissectors.remoting.messages.properties import PROPERTIES
-from dissectors.remoting.operation_tables.responses import FORMER_MEANINGS
+from dissectors.remoting.operation_tables import FORMER_MEANINGS
 from dissectors.remoting.versions import VERSIONS
 from rmqtool.codes.catalog import BODY_FORMS, about_form, catalog, class_of_form, cut_code
 from rmqtool.codes.options import EntryKind

@@ -6,8 +6,7 @@ from collections import Counter
 from typing import Final
 
 from dissectors.quantities import counted
-from dissectors.remoting.code_sets import REPLIES
-from dissectors.remoting.retries import RETRIED_SINCE
+from dissectors.remoting.code_sets import REPLIES, RETRIED_SINCE
 
 from ....sends.attempts import REFUSED, ObservedAttempt
 from ....sends.chains import NOT_RETRIED, remark_shape

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dissectors.quantities import counted
+from dissectors.remoting.code_sets import RETRIED_SINCE
 from dissectors.remoting.codes import ResponseCode
-from dissectors.remoting.retries import RETRIED_SINCE
 from dissectors.remoting.versions import release_of
 
 from ....sends.chains import OLD_CLIENT

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.remoting.codes import RequestCode
-from dissectors.remoting.group_names import INNER_PRODUCER, TRACER_PREFIX
 from dissectors.remoting.row_facts.heartbeats import consumers_in
 from dissectors.remoting.row_facts.names import MEMBER, PRODUCER, facts_in
+from dissectors.remoting.topic_names import INNER_PRODUCER, TRACER_PREFIX
 from dissectors.rows.record import ExchangeRecord
 
 from ...bounded import keep, state_in

@@ -9,7 +9,7 @@ from typing import Final
 from dissectors.endpoint import host_of
 from dissectors.foreign import hexadecimal_of
 from dissectors.quantities import counted
-from dissectors.remoting.framing.layout import MAX_FRAME
+from dissectors.remoting.framing.frame import MAX_FRAME
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import FIRST_BYTES, conversation_fact_in
 from dissectors.rows.conversation_record import ConversationRecord

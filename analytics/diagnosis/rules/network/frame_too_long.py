@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dissectors.quantities import counted
-from dissectors.remoting.framing.layout import MAX_FRAME
+from dissectors.remoting.framing.frame import MAX_FRAME
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import FRAME_LENGTH, conversation_number_in
 from dissectors.rows.conversation_record import ConversationRecord

@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from dissectors.endpoint import host_of
 from dissectors.remoting.codes import ResponseCode
-from dissectors.remoting.group_names import INNER_PRODUCER
 from dissectors.remoting.row_facts.names import ACCOUNT, fact_in
-from dissectors.remoting.topic_names import PROXY_HEARTBEATS
+from dissectors.remoting.topic_names import INNER_PRODUCER, PROXY_HEARTBEATS
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import PROXY, Context

@@ -5,8 +5,7 @@ RocketMQ: TraceConstants, TopicValidator.RMQ_SYS_TRACE_TOPIC.
 
 from __future__ import annotations
 
-from dissectors.remoting.group_names import TRACER_PREFIX
-from dissectors.remoting.topic_names import is_trace_topic
+from dissectors.remoting.topic_names import TRACER_PREFIX, is_trace_topic
 from dissectors.rows.record import ExchangeRecord
 
 from ...keys import Flow

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dissectors.remoting.bodies.classes import CLASSES, ENUMS, ShortMember
-from dissectors.remoting.bodies.java_types import java_type_of
+from dissectors.remoting.bodies.classes import CLASSES, ENUMS, ShortMember, java_type_of
 
 from ..protocol_facts import table
 

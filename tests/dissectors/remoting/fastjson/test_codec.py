@@ -10,16 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.fastjson.codec import (
+from dissectors.remoting.fastjson.codec import decode_json, to_json_value
+from dissectors.remoting.fastjson.reader import (
     DEPTH_LIMIT,
     EXPANSION_LIMIT,
     VALUE_LIMIT,
+    FastjsonReader,
     JsonResult,
     PairMap,
-    decode_json,
-    to_json_value,
 )
-from dissectors.remoting.fastjson.reader import FastjsonReader
 
 from ..vectors import POP_TABLES, RESET_OFFSET, ROUTE, json_vectors
 

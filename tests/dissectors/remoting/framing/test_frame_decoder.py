@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.findings import FindingKind
+from dissectors.remoting.framing.frame import MAX_FRAME, PREFIX, encode_frame
 from dissectors.remoting.framing.frame_decoder import (
     KEEP_ALL,
     KEEP_CARRIED,
@@ -19,7 +20,6 @@ from dissectors.remoting.framing.frame_decoder import (
     MANY_PARTS,
     ROUTE_LIMIT,
 )
-from dissectors.remoting.framing.layout import MAX_FRAME, PREFIX, encode_frame
 from dissectors.remoting.framing.search import MAX_SOUGHT_HEADER, PART_COST
 from dissectors.remoting.row_bodies import CARRYING_REQUESTS
 from tests.traffic.commands import Command, frame

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissectors.findings import FindingKind
-from dissectors.remoting.framing.layout import PREFIX
+from dissectors.remoting.framing.frame import PREFIX
 
 from .decoding import BIG, COMMANDS, STARTS, STREAM, Decoding, assert_frames
 

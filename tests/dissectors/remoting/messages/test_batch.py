@@ -15,8 +15,8 @@ from dissectors.remoting.messages.batch import (
     unwrap_inner_batch,
 )
 from dissectors.remoting.messages.compression import compress
-from dissectors.remoting.messages.counting import count_batch
 from dissectors.remoting.messages.message import StoredMessage
+from dissectors.remoting.messages.record_layout import count_batch
 
 from ..vectors import BATCH, other_vectors
 

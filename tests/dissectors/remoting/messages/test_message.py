@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from dissectors.remoting.messages.compression import compress
-from dissectors.remoting.messages.counting import MAGIC_V2, count_messages
 from dissectors.remoting.messages.message import COMPARED, StoredMessage, encode_message
+from dissectors.remoting.messages.record_layout import MAGIC_V2, count_messages
 from dissectors.remoting.messages.records import MessageList, decode_messages
 
 from ..vectors import STORED_V4, STORED_V6, stored_vectors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from dissectors.remoting.framing.layout import PREFIX
+from dissectors.remoting.framing.frame import PREFIX
 from rmqtool.browse.model.spans import Span, secret_spans, spans_of
 
 

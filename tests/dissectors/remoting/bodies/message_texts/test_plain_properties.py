@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from librt.strings import BytesWriter
 
-from dissectors.remoting.bodies.message_texts.plain_properties import PlainProperties
+from dissectors.remoting.bodies.message_texts import PlainProperties
 from dissectors.remoting.ids.parts import PROPERTIES
 from dissectors.remoting.messages.properties import decode_properties
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dissectors.remoting.bodies.body import BodyInput
 from dissectors.remoting.bodies.custom import NamedDecoder, decoding_with
-from dissectors.remoting.bodies.message_texts.sent import text_of_sent
+from dissectors.remoting.bodies.message_texts import text_of_sent
 from dissectors.remoting.bodies.messages import decode_raw_message
 from tests.dissectors.stored_records import TEXTS
 

@@ -15,7 +15,7 @@ from dissectors.decode.command_row import CommandLineWriter, command_row_of
 from dissectors.decode.pipeline import Decode
 from dissectors.remoting.bodies.body import Body, BodyInput
 from dissectors.remoting.bodies.custom import NamedDecoder, decoding_with
-from dissectors.remoting.bodies.message_texts.stored import text_of_stored
+from dissectors.remoting.bodies.message_texts import text_of_stored
 from dissectors.remoting.bodies.messages import decode_stored_messages
 from dissectors.remoting.messages.message import StoredMessage, encode_message
 from tests.dissectors.stored_records import MESSAGES

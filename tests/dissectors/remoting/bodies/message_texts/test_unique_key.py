@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from librt.strings import BytesWriter
 
-from dissectors.remoting.bodies.message_texts.unique_key import put_unique_key
+from dissectors.remoting.bodies.message_texts import put_unique_key
 from dissectors.remoting.ids.message_ids import KEY_LENGTHS, created_at
 from dissectors.remoting.ids.parts import property_parts
 

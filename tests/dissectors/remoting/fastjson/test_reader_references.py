@@ -7,7 +7,7 @@ import json
 import pytest
 
 from dissectors.remoting.fastjson.codec import decode_json
-from dissectors.remoting.fastjson.references import EXPANSION_LIMIT, EXPANSION_TIMES
+from dissectors.remoting.fastjson.reader import EXPANSION_LIMIT, EXPANSION_TIMES
 
 
 def resolved(text: str) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.remoting.bodies.contents import content_of
+from dissectors.remoting.bodies.messages import content_of
 from dissectors.remoting.messages.message import StoredMessage
 
 REVIVE = "rmq_sys_REVIVE_LOG_DefaultCluster"

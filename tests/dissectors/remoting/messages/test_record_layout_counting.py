@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.messages.counting import count_batch, count_messages
+from dissectors.remoting.messages.record_layout import count_batch, count_messages
 
 from ..vectors import BATCH, STORED_V4, STORED_V6
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.bodies.classes import CLASSES
-from dissectors.remoting.bodies.java_types import java_type_of
-from dissectors.remoting.bodies.typed import NOTES_LIMIT, TypedReader, wire_value
-from dissectors.remoting.fastjson.codec import PairMap, decode_json, encode_json
+from dissectors.remoting.bodies.classes import CLASSES, java_type_of
+from dissectors.remoting.bodies.json_body import NOTES_LIMIT, TypedReader, wire_value
+from dissectors.remoting.fastjson.codec import decode_json, encode_json
+from dissectors.remoting.fastjson.reader import PairMap
 
 
 def read(java_type: str, value: object) -> tuple[object, tuple[str, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dissectors.replication.passed import MOST_POINTS, Passed, passed_at
+from dissectors.replication.progress import MOST_POINTS, Passed, passed_at
 
 
 def test_points_are_in_order_and_say_when_an_offset_had_passed() -> None:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.fastjson.codec import PairMap, decode_json, encode_json
+from dissectors.remoting.fastjson.codec import decode_json, encode_json
+from dissectors.remoting.fastjson.reader import PairMap
 
 
 @pytest.mark.parametrize(

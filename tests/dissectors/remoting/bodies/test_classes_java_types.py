@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.remoting.bodies.java_types import JavaType, TypeKind, java_type_of
+from dissectors.remoting.bodies.classes import JavaType, TypeKind, java_type_of
 
 
 def test_nested_types() -> None:
