@@ -48,7 +48,7 @@ def run_anonymize(request: AnonymizeRequest) -> ExitStatus:
         )
     output = Output(request.output, private=True, force=request.force)
     try:
-        with _file_of(request.source) as path:
+        with output, _file_of(request.source) as path:
             with open(path, "rb") as file:
                 head = file.read(4)
             if head[:1] == b"{" or head == b"PAR1":  # rows as JSON lines or Parquet
@@ -59,13 +59,8 @@ def run_anonymize(request: AnonymizeRequest) -> ExitStatus:
                 options = DecodeOptions(decode_as=request.decode_as, max_ratio=request.max_ratio)
                 anonymizer = CaptureAnonymizer(names, options)
                 done = anonymizer.write(path, cast(BinaryIO, output))
-        output.finish()
     except CaptureError as error:
-        output.discard()
         raise CommandError(f"{request.source}: {error.reason}", error.hint) from None
-    except BaseException:
-        output.discard()
-        raise
     _report(done, request)
     return ExitStatus.OK
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..ui.console import Style
 from ..ui.extras import REPORT_LIBRARIES, require
 from ..ui.option_values import refuse_named, usage_error
-from ..ui.output import Output
+from ..ui.output import write_text
 from ..ui.screen.panels import Labelled, fact_lines
 from ..ui.status import ExitStatus
 from .options import ALL, ReportRequest
@@ -39,7 +39,5 @@ def show_reports(request: ReportRequest) -> ExitStatus:
                 text = f"{column.name} ({kind}): {column.meaning}"
                 facts.append(Labelled(text, indent=4, hang=2))
         lines += fact_lines(facts, terminal)
-    output = Output(request.output, force=request.force)
-    output.write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
-    output.finish()
+    write_text(request.output, lines, request.force)
     return ExitStatus.OK

@@ -106,8 +106,7 @@ def write_report(
     about = About(request.inputs, request.compare, _chosen(request), notes)
     if _is_folder(request):
         return [_write_folder(request, results, about)]
-    output = Output(request.output, force=request.force)
-    try:
+    with Output(request.output, force=request.force) as output:
         if request.format is ReportFormat.table:
             _write_text(output, results, request)
         else:
@@ -115,10 +114,6 @@ def write_report(
             shown = form is ReportFormat.json and output.path is None and sys.stdout.isatty()
             for data in _encoded(form, results, about):
                 output.write(visible_json(data) if shown else data)
-        output.finish()
-    except BaseException:
-        output.discard()
-        raise
     return [f"{size(output.written)} → {output.path}"] if output.path is not None else []
 
 

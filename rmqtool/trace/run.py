@@ -25,7 +25,7 @@ from dissectors.times import Moment
 from dissectors.where.message_fields import message_fields
 
 from ..api.lives import add_stores, searched
-from ..decode.undecoded import nothing_decoded
+from ..decode.undecoded import nothing_decoded, refuse_terminal
 from ..ui.common_options import refuse_capture_options
 from ..ui.console import Terminal, terminal_of_output
 from ..ui.errors import print_note, said
@@ -132,12 +132,7 @@ def _read_log(
 
 
 def _read_captures(request: TraceRequest, names: Sequence[str], search: MessageSearch) -> Decode:
-    if "-" in names and sys.stdin.isatty():
-        raise CommandError(
-            "no capture on stdin (it is a terminal)",
-            "pipe one in: tcpdump -w - … | rmqtool trace - KEY",
-            ExitStatus.USAGE,
-        )
+    refuse_terminal(names, "trace - KEY")
     since, until = request.since, request.until
     options = DecodeOptions(
         decode_as=request.decode_as,
@@ -178,16 +173,11 @@ def _limits(search: MessageSearch) -> Iterator[str]:
 
 def _write(request: TraceRequest, lives: list[MessageTrace], asked: str) -> None:
     as_array = request.format is TraceFormat.json
-    output = rows_output(request.output, as_array, private=True, force=request.force)
-    try:
+    with rows_output(request.output, as_array, private=True, force=request.force) as output:
         terminal = terminal_of_output(request.output, request.colour)
         data = _bytes_of(request.format, lives, terminal, asked)
         is_json = request.format in (TraceFormat.json, TraceFormat.jsonl, TraceFormat.otlp)
         output.write(visible_json(data) if is_json and terminal.is_terminal else data)
-        output.finish()
-    except BaseException:
-        output.discard()
-        raise
 
 
 def _bytes_of(
