@@ -48,7 +48,7 @@ def run_browse(request: BrowseRequest) -> ExitStatus:
     session, filling, stop, end = opened(request)
     session.decode_as, session.tls_keylog = sorted(request.decode_as), request.tls_keylog
     session.max_ratio = request.max_ratio
-    from .views.replaying import FullBrowser
+    from .views.actions import FullBrowser
 
     path = settings_file(os.environ)
     reading = BackgroundReading(session, filling, stop)

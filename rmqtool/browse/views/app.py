@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.app import ComposeResult, SystemCommand
 from textual.containers import Container, Vertical
@@ -18,6 +22,7 @@ from textual.widgets import ContentSwitcher, Static
 
 from analytics.diagnosis.problem import Problem
 from dissectors.remoting.bodies.custom import NamedDecoder
+from dissectors.temporary import remove_all
 
 from ...summary.summary_tables import finding_text
 from ...ui.console import UNLIMITED, one_line
@@ -26,7 +31,6 @@ from ...ui.status import ExitStatus
 from ..model.session import BrowseSession
 from ..model.settings import Settings
 from .details import Details
-from .ending import end_with_terminal
 from .filter_line import FilterLine
 from .keys import KEYS, KEYS_OF, KeysInOrder, named_commands
 from .lines_view import LinesView
@@ -43,6 +47,9 @@ from .tables import (
     TableView,
 )
 from .timeline_strip import TimelineStrip
+
+if TYPE_CHECKING:
+    from textual.app import App
 
 WIDE: int = 150
 """smallest width that shows the details beside the list"""
@@ -383,3 +390,33 @@ class Screens(KeysInOrder):
         if self.view != PROBLEMS or rows is None or rows.number is None:
             return None
         return self.problem_rows.row(rows.number)
+
+
+_LOOK_SECONDS: Final = 1.0
+"""seconds between checks for the terminal"""
+_END_SECONDS: Final = 3.0
+"""seconds for an orderly exit after the terminal is gone"""
+
+
+def end_with_terminal(browser: App[None]) -> None:
+    """End the browser in order on a signal or when its terminal is gone."""
+    loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        browser.exit(return_code=ExitStatus.TERMINATED)
+
+    def watch() -> None:
+        # If SIGHUP is ignored (`nohup`), nothing else signals that the terminal is gone.
+        while os.isatty(0):
+            time.sleep(_LOOK_SECONDS)
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(end)
+        # Textual's threads can deadlock now, so an orderly exit may never come.
+        time.sleep(_END_SECONDS)
+        remove_all()
+        os._exit(ExitStatus.TERMINATED)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, end)
+    threading.Thread(target=watch, name="rmqtool-terminal", daemon=True).start()

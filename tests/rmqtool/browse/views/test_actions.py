@@ -17,7 +17,7 @@ from dissectors.remoting.bodies.custom import NamedDecoder
 from rmqtool.browse.model.export import where_of, wireshark_of
 from rmqtool.browse.model.expressions import test_of_text as compiled
 from rmqtool.browse.model.settings import SavedView, Settings, read_settings, write_settings
-from rmqtool.browse.views.replaying import FullBrowser
+from rmqtool.browse.views.actions import FullBrowser
 from tests.rmqtool.browse.browsing import fill, press, run, sample, sees
 from tests.rmqtool.browse.model.test_packets import session_of, told
 

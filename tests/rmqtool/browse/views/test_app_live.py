@@ -15,7 +15,7 @@ from dissectors.decode.pipeline import Decode, DecodeOptions
 from rmqtool.browse.model.disk import PART_ROWS, SEGMENT_ROWS
 from rmqtool.browse.model.reading import decoding
 from rmqtool.browse.model.session import BrowseSession
-from rmqtool.browse.views.replaying import FullBrowser
+from rmqtool.browse.views.actions import FullBrowser
 from tests.rmqtool.browse.browsing import browsing_in, sample, sees, shown, type_keys, until
 from tests.rmqtool.browse.model.test_packets import session_of
 

@@ -9,9 +9,9 @@ from textual.pilot import Pilot
 from textual.widgets import Tree
 
 from rmqtool.browse.model.settings import read_settings
+from rmqtool.browse.views.actions import FullBrowser
 from rmqtool.browse.views.dialogs import TextDialog
 from rmqtool.browse.views.filter_line import LineInput
-from rmqtool.browse.views.replaying import FullBrowser
 from tests.rmqtool.browse.browsing import press, run, sample, sees, settled, shown, text, until
 
 

@@ -9,8 +9,8 @@ from textual.widgets import Tree
 
 from rmqtool.browse.model.columns import sort_column
 from rmqtool.browse.model.settings import read_settings
+from rmqtool.browse.views.actions import FullBrowser
 from rmqtool.browse.views.filter_line import LineInput
-from rmqtool.browse.views.replaying import FullBrowser
 from tests.rmqtool.browse.browsing import fill, press, run, sample, sees, shown
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual import events
 from textual.pilot import Pilot
 
-from rmqtool.browse.views.replaying import FullBrowser
+from rmqtool.browse.views.actions import FullBrowser
 from rmqtool.browse.views.timeline_strip import TimelineStrip
 from tests.rmqtool.browse.browsing import press, run, sample, sees, settled
 
