@@ -21,10 +21,9 @@ from dissectors.tcp.decompression import MOST_TIMES
 from ..errors import ArgumentError
 from ..ui.sorting import by_key, sort_key
 from .choice import Choice, Time, choice_of, chosen, in_window, test_of
-from .inputs import Inputs, evidence_of
+from .inputs import Inputs, evidence_of, translated
 from .tables import named as tables
 from .tables.table import Table
-from .translated import translated
 
 if TYPE_CHECKING:
     import os

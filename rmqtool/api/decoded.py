@@ -24,10 +24,9 @@ from dissectors.times import Moment, moment_of
 from ..errors import ArgumentError, ReadError
 from .capture import Capture
 from .choice import Choice, Time, choice_of, chosen, in_window
-from .inputs import Inputs, evidence_of
+from .inputs import Inputs, evidence_of, translated
 from .tables import named as tables
 from .tables.table import Table
-from .translated import translated
 
 if TYPE_CHECKING:
     import os

@@ -16,7 +16,7 @@ from dissectors.tcp.capture import packet_number
 from dissectors.times import text_of_time
 
 from .summary import OperationCount, Peer, Summary
-from .summary_tables import (
+from .summary_text import (
     NamedProxy,
     clients,
     conversations,

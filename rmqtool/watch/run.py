@@ -40,13 +40,11 @@ from ..ui.json_array import ArrayText
 from ..ui.json_text import json_line
 from ..ui.status import CommandError, ExitStatus, Terminated
 from . import metrics as of
-from .connections import KnownConnections
 from .deliveries import Courier, syslog, webhook
-from .ends_helper import EndsHelper
 from .exporters import MetricsServer, OtlpPusher
 from .feeds import LiveFeed, PacketFeed, StoredFeed
-from .incidents import IncidentKeeper, KeptIncident
-from .local_ends import LocalEnds
+from .incidents import IncidentKeeper, KeptIncident, KnownConnections
+from .local_ends import EndsHelper, LocalEnds
 from .metrics import Given, TrafficMetrics
 from .notices import NoticeKind, WatchEvent, notice, problem_events
 from .options import WatchFormat, WatchRequest

@@ -24,7 +24,7 @@ from analytics.diagnosis.problem import Problem
 from dissectors.remoting.bodies.custom import NamedDecoder
 from dissectors.temporary import remove_all
 
-from ...summary.summary_tables import finding_text
+from ...summary.summary_text import finding_text
 from ...ui.console import UNLIMITED, one_line
 from ...ui.figures import count, share
 from ...ui.status import ExitStatus
