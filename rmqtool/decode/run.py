@@ -288,7 +288,9 @@ class _Loop(Generic[Row]):
         if self._watch is not None:
             self._watch.engine.add_findings(findings)
             self._watch.engine.add_connections(conversations)
-            for line in event_lines_of(self._watch):
+            from ..summary.watch import event_lines
+
+            for line in event_lines(self._watch.look()):
                 print(line, file=sys.stderr)
 
     def _times_of_day(self) -> Callable[[Row], bool]:
@@ -311,13 +313,6 @@ def without_stayed(
     rows = cast(Sequence[ExchangeRecord], batch)
     rest = [row for row in rows if (row.conversation, row.request_packet) not in stayed]
     return cast(Sequence[Row], rest)
-
-
-def event_lines_of(watch: Watch) -> list[str]:
-    """Return changes of problems since the last check, as lines."""
-    from ..summary.watch import event_lines
-
-    return event_lines(watch.look())
 
 
 def watch_of(request: DecodeRequest, decode: Decode) -> Watch | None:
@@ -377,7 +372,7 @@ def _why_nothing(decode: Decode, result: RunCounts, request: DecodeRequest) -> s
         protocols = text_of_counts(stats.not_decoded)
         return f"no RocketMQ in {counted(stats.conversations, 'conversation')} ({protocols})"
     is_of_messages = request.view is View.list_messages
-    if request_has_window(decode):
+    if (decode.options.since, decode.options.until) != (None, None):
         what = "no message was seen" if is_of_messages else "nothing happened"
         return f"{what} between --since and --until"
     what = "message" if is_of_messages else "command"
@@ -387,11 +382,6 @@ def _why_nothing(decode: Decode, result: RunCounts, request: DecodeRequest) -> s
             " conversations"
         )
     return f"no {what} in {counted(stats.rocketmq_conversations, 'RocketMQ conversation')}"
-
-
-def request_has_window(decode: Decode) -> bool:
-    """Return whether the core filters by time."""
-    return decode.options.since is not None or decode.options.until is not None
 
 
 def check(decode: Decode) -> ExitStatus:

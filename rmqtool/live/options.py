@@ -78,6 +78,20 @@ PROMISCUOUS = option(
     value=True,
     read=lambda _option, only_own: not only_own,
 )
+
+
+def buffer(text: str) -> Any:
+    """Return the option `--buffer` of a command that captures."""
+    return text_option(
+        text,
+        _CAPTURE,
+        "64MiB",
+        metavar="SIZE",
+        value=RING_BYTES,
+        read=lambda option, size: size_option(option, size) or 0,
+    )
+
+
 USER = option(
     "Switch to this user after opening the interface (default: the user who ran sudo).",
     _CAPTURE,
@@ -117,15 +131,7 @@ class LiveRequest:
     """key log whose secrets are written to the packet file; empty: none"""
     duration: float | None = duration(_CAPTURE)
     promiscuous: bool = PROMISCUOUS
-    buffer: int = option(
-        "Capture buffer size; packets beyond it are dropped.",
-        _CAPTURE,
-        "64MiB",
-        metavar="SIZE",
-        value=RING_BYTES,
-        typed=str,
-        read=lambda option, text: size_option(option, text) or 0,
-    )
+    buffer: int = buffer("Capture buffer size; packets beyond it are dropped.")
     user: str | None = USER
 
 

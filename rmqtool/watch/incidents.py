@@ -24,11 +24,10 @@ from dissectors.foreign import Unreadable, json_of
 from dissectors.processes.modules import start_module
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
-from dissectors.times import text_of_time
+from dissectors.times import SECOND, text_of_time
 
 from ..summary.watch import ProblemChange, ProblemEvent
 from ..ui.errors import reason_of
-from .windows import SECOND
 
 MOST_CONNECTIONS: Final = 50_000
 """connections that are remembered; the oldest are dropped first"""

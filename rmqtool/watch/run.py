@@ -26,6 +26,7 @@ from dissectors.live.interface import LiveCapture
 from dissectors.live.packet_ring import RingPacket
 from dissectors.quantities import counted
 from dissectors.rows.record import ExchangeRecord
+from dissectors.times import SECOND
 
 from ..api.judged import engine_of
 from ..live.keeping import opened_capture
@@ -49,7 +50,7 @@ from .metrics import Given, TrafficMetrics
 from .notices import NoticeKind, WatchEvent, notice, problem_events
 from .options import WatchFormat, WatchRequest
 from .packet_files import PacketFiles
-from .windows import SECOND, WindowedDiagnosis
+from .windows import WindowedDiagnosis
 
 LOOK: float = 2.0
 """seconds between checks for dropped packets"""
