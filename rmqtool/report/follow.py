@@ -29,8 +29,7 @@ from ..ui.screen.progress import StageLine
 from ..ui.status import CommandError, ExitStatus
 from .options import EngineChoice, ReportRequest
 from .output import check_output, write_report
-from .run import add_cells, report_errors, results_of
-from .starting import Starting
+from .run import Starting, add_cells, report_errors, results_of
 
 if TYPE_CHECKING:
     from analytics.inputs.inputs import Input

@@ -25,7 +25,7 @@ from replay.safety import WAY_OUT, Agreement, Guard, TargetRefused
 from ..ui.declared import option, text_option
 from ..ui.option_names import command_error
 from ..ui.option_values import about, usage_error
-from ..ui.screen.prompts import asked, typed
+from ..ui.screen.panels import asked, typed
 from ..ui.status import CommandError, ExitStatus
 
 TITLE: Final = "Confirmation needed"
