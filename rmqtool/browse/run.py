@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from analytics.inputs.inputs import InputError, inputs_of
+from analytics.inputs.inputs import inputs_of
 from analytics.inputs.window import time_of
 from dissectors.decode.decoded_log import is_decoded_log, read_manifest
 from dissectors.decode.pipeline import Decode, DecodeOptions
@@ -108,10 +108,7 @@ def _logs(request: BrowseRequest, logs: Sequence[str]) -> Opened:
         )
     refuse_capture_options(request.named_options, "follow", "plugins")
     since, until = _dated(request)
-    try:
-        inputs = inputs_of(logs, time_of(since, until))
-    except InputError as error:
-        raise CommandError(error.message, error.hint) from None
+    inputs = inputs_of(logs, time_of(since, until))
     session = BrowseSession(_name_of(names), has_frames=False)
     session.is_by_time = True
     return session, reading_logs(inputs, RequestedTime(since, until)), None, lambda: None

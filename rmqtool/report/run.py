@@ -63,7 +63,7 @@ def run_report(request: ReportRequest) -> ExitStatus:
 
     _check_master(request)
     check_output(request)
-    with report_errors(request):
+    with logs_if_wanted(request):
         results, notes = results_of(request)
     written = write_report(request, results, notes)
     if not request.quiet:
@@ -73,16 +73,12 @@ def run_report(request: ReportRequest) -> ExitStatus:
 
 
 @contextmanager
-def report_errors(request: ReportRequest) -> Iterator[None]:
-    """Raise CommandError for a report that fails; show logs only if they are requested."""
-    from analytics.errors import ReportError
-
+def logs_if_wanted(request: ReportRequest) -> Iterator[None]:
+    """Show the logs of libraries only if they are requested."""
     if not request.verbose:  # py4j logs interrupted calls with a traceback
         logging.disable(logging.CRITICAL)
     try:
         yield
-    except ReportError as error:
-        raise CommandError(error.message, error.hint) from error
     finally:
         logging.disable(logging.NOTSET)
 

@@ -112,22 +112,19 @@ def _read_log(
     name: str, search: MessageSearch, since: Moment | None, until: Moment | None
 ) -> Manifest:
     """Read a decoded log, part by part and batch by batch."""
-    from analytics.inputs.inputs import InputError, inputs_of
+    from analytics.inputs.inputs import inputs_of
     from analytics.inputs.window import time_of
 
     from ..api.decoded import search_log
 
-    try:
-        (log,) = inputs_of([name], time_of(since, until))
-        assert log.manifest is not None
-        if log.messages is None:
-            raise CommandError(
-                f"{name} has no messages table",
-                "decode the captures again without --no-message-rows, or trace the captures",
-            )
-        search_log(log, search, since, until)
-    except InputError as error:
-        raise CommandError(error.message, error.hint) from None
+    (log,) = inputs_of([name], time_of(since, until))
+    assert log.manifest is not None
+    if log.messages is None:
+        raise CommandError(
+            f"{name} has no messages table",
+            "decode the captures again without --no-message-rows, or trace the captures",
+        )
+    search_log(log, search, since, until)
     return log.manifest
 
 
