@@ -103,13 +103,12 @@ class BrokerRequest:
         "Accept connections from other machines. There is no authentication.", _WHERE, False
     )
     vip: bool = option("Also listen on each broker's VIP port (port - 2).", _WHERE, False)
-    topics: list[TopicSpec] = option(
+    topics: list[TopicSpec] = text_option(
         "Create this topic at startup; repeatable or comma-separated.",
         _WHAT,
         [],
         names=("--topic", "--topics"),
         metavar="NAME[:QUEUES]",
-        typed=list[str],
         read=_topics_of,
     )
     auto_create: bool = option(
@@ -123,13 +122,12 @@ class BrokerRequest:
         _WHAT,
         metavar="FILE",
     )
-    store_limit: int = option(
+    store_limit: int = text_option(
         "Maximum memory for each broker's messages.",
         _WHAT,
         "1GiB",
         metavar="SIZE",
         value=1 << 30,
-        typed=str,
         read=size_option,
     )
     drop_oldest: bool = option(

@@ -110,12 +110,11 @@ def _overdue(option: str, text: str) -> int:
 class LiveRequest:
     """The source of packets, and the packet file."""
 
-    interface: str = option(
+    interface: str = text_option(
         "Capture from this network interface.",
         _CAPTURE,
         metavar="NAME",
         value="",
-        typed=str | None,
         read=_interface,
         needs=("list_interfaces",),
     )
@@ -139,13 +138,12 @@ class LiveRequest:
 class LiveDecodeRequest(DecodeRequest, LiveRequest):
     """A `decode live` command: a live capture, decoded as `decode pcap` decodes a growing one."""
 
-    unanswered_after: int = option(
+    unanswered_after: int = text_option(
         "Show a request as unanswered after this time (long polls: 30s).",
         _CAPTURE,
         "5s",
         metavar="TIME",
         value=UNANSWERED_AFTER,
-        typed=str,
         read=_overdue,
     )
     body_limit: int | None = replace(BODY_LIMIT, needs=("plugin", "view"))

@@ -23,7 +23,7 @@ from ..send import targets
 from ..ui import common_options as common
 from ..ui.common_options import ObjectFormat
 from ..ui.console import When
-from ..ui.declared import declared, named_options, option
+from ..ui.declared import declared, named_options, option, text_option
 from ..ui.option_names import command_error
 from ..ui.option_values import refuse_named, usage_error
 from ..ui.output import refuse_same_file, refuse_text_as_page
@@ -59,13 +59,12 @@ class ProxyRequest:
     tls_any_name: bool = targets.TLS_ANY_NAME
     tls_cert: str | None = targets.TLS_CERT
     tls_key: str | None = targets.TLS_KEY
-    listen: tuple[str, int] = option(
+    listen: tuple[str, int] = text_option(
         "Address for clients; port 0 picks a free port.",
         _LISTEN,
         f"127.0.0.1:{ports.NAMESRV}",
         metavar="ADDRESS[:PORT]",
         value=("127.0.0.1", ports.NAMESRV),
-        typed=str,
         read=_endpoint_of,
     )
     allow_remote: bool = option(

@@ -355,14 +355,13 @@ class ReportRequest:
         read=_memory,
         needs=("master",),
     )
-    settings: dict[str, str] = option(
+    settings: dict[str, str] = text_option(
         "Set a Spark property; repeatable.",
         _SPARK,
         [],
         names="--conf",
         metavar="NAME=VALUE",
         value={},
-        typed=list[str],
         read=_settings,
     )
     verbose: bool = option("Show Spark and Java log output.", _SPARK, False)

@@ -60,14 +60,13 @@ def rate(panel: str) -> Any:
 
 def timeout(text: str, panel: str = "Sending") -> Any:
     """Return the option `--timeout`, whose value is in milliseconds."""
-    return option(
+    return text_option(
         text,
         panel,
         "3s",
         names="--timeout",
         metavar="TIME",
         value=3000,
-        typed=str,
         read=milliseconds,
     )
 
