@@ -133,7 +133,7 @@ def cut_code(code: int) -> int | None:
     """
     if -0x8000 <= code <= 0x7FFF:
         return None
-    return (code & 0x7FFF) - (code & 0x8000)
+    return (code & 0x7FFF) - (code & 0x8000)  # the upper bit is the sign
 
 
 def _requests() -> Iterator[Entry]:

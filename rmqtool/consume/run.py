@@ -186,6 +186,7 @@ def _rows(pulled: Iterable[Pulled | None]) -> Iterator[list[MessageRecord]]:
         rows: list[MessageRecord] = []
         for message in item.messages:
             budget.earn(len(message.body))
+            # Brokers can store a batch as one message.
             for place, single in enumerate(unwrap_inner_batch(message, budget=budget)):
                 fields = facts.facts_of(single, _WHOLE, budget)
                 rows.append(

@@ -243,6 +243,7 @@ class Bars:
 
     def add(self, latency_us: int) -> None:
         """Count a latency in µs; a negative one counts as 0."""
+        # A clock that was set back makes latencies negative.
         place = bisect_right(_STEPS, max(latency_us, 0)) - 1
         self._numbers[place] = self._numbers.get(place, 0) + 1
 

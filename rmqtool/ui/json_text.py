@@ -32,4 +32,4 @@ def visible_json(data: bytes) -> bytes:
 
 
 def _visible(char: str) -> str:
-    return char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1]
+    return char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1]  # no quotes

@@ -163,7 +163,7 @@ def naming(name: str) -> Iterator[None]:
     """Turn an OSError of a write into an error that names the output."""
     try:
         yield
-    except BrokenPipeError:
+    except BrokenPipeError:  # the reader has seen enough, as `head` does: no failure
         raise
     except OSError as error:
         reason = reason_of(error)

@@ -225,7 +225,7 @@ class IncidentKeeper:
         for client, server in self._connections.of(problem):
             if len(waiting.connections) >= MOST_NAMED:
                 break
-            waiting.connections[client, server] = None
+            waiting.connections[client, server] = None  # a dictionary keeps their order
             waiting.clients[host_of(client)] = None
             if problem.subject.client is None:  # other clients of the server show it, too
                 waiting.servers[server] = None

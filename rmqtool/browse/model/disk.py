@@ -219,6 +219,7 @@ class RowStore(Generic[Row]):
 
     def _drop_oldest(self) -> None:
         """Drop the oldest file if there are too many rows."""
+        # One file more, because the newest one is not full.
         while self._most is not None and len(self._parts) * PART_ROWS > self._most + PART_ROWS:
             oldest = min(self._parts)
             del self._parts[oldest]

@@ -122,7 +122,7 @@ def joined(text: str, more: str) -> str:
     text = text.strip()
     if not text or text == more:
         return more
-    if re.search(r"\bor\b|\|\|", text):
+    if re.search(r"\bor\b|\|\|", text):  # `and` binds more closely
         text = f"({text})"
     return f"{text} and {more}"
 

@@ -68,7 +68,7 @@ def _drawn(
     for width in widths:
         grid.add_column(width=width, no_wrap=True, justify="right")
     for row in rows:
-        least = most / wide / 8 if row.number else 0
+        least = most / wide / 8 if row.number else 0  # an eighth of a cell
         bar = Bar(most, 0, max(row.number, least), width=wide, color="cyan")
         grid.add_row(text_of(row.label), bar, *map(text_of, row.notes))
     return lines_of(terminal, Padding(grid, (0, 0, 0, indent)))
