@@ -219,6 +219,10 @@ class Listing:
             return max(0, min(number, self.store.count - 1) - self.store.first)
         return max(0, min(bisect_left(rows, number), len(rows) - 1))
 
+    def row(self, number: int) -> Any:
+        """Return a row, or None if it was dropped."""
+        return self.store.at(number)
+
     def has(self, number: int) -> bool:
         """Return whether a row is listed."""
         return self.number_at(self.place_of(number)) == number

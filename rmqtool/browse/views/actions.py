@@ -74,7 +74,9 @@ class FullBrowser(Browser):
         if len(table.marks) > MOST_NUMBERS:
             self.say(f"too many marked rows for an expression (maximum: {count(MOST_NUMBERS)})")
             return None
-        rows = [row for number in sorted(table.marks) if (row := table.row(number)) is not None]
+        rows = [
+            row for number in sorted(table.marks) if (row := table.listing.row(number)) is not None
+        ]
         return where_of(rows, table.table) if rows else table.filter
 
     def action_export(self) -> None:
@@ -168,7 +170,7 @@ class FullBrowser(Browser):
             return
         numbers = self.chosen_numbers()
         first = numbers[:MOST_NUMBERS]
-        rows = [row for number in first if (row := table.row(number)) is not None]
+        rows = [row for number in first if (row := table.listing.row(number)) is not None]
         read = session.options_of_reading()
         if session.tls_keylog:
             read += ["--tls-keylog", session.tls_keylog]

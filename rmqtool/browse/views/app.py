@@ -125,7 +125,8 @@ class Screens(KeysInOrder):
                 with ContentSwitcher(id="views", initial=VIEWS[0]):
                     for name, table in self.tables.items():
                         marks = table.marks
-                        yield RowList(table, table.line_columns(), marks.__contains__, id=name)
+                        columns = table.line_columns()
+                        yield RowList(table.listing, columns, marks.__contains__, id=name)
                     yield RowList(self.problem_rows, PROBLEM_COLUMNS, id=PROBLEMS)
                     yield LinesView(id=SUMMARY)
                 yield TimelineStrip(id="timeline")
@@ -192,7 +193,7 @@ class Screens(KeysInOrder):
         if table is not None and rows is not None:
             chosen = table.listing.chosen
             in_order = len(chosen.sorted or ())
-            seen = (table.store.first, len(table), chosen.looked_at, in_order)
+            seen = (table.store.first, len(table.listing), chosen.looked_at, in_order)
             if self.paused:  # rows may be dropped, and others would take their place
                 seen = (table.store.first, *table.seen[1:])
             if seen != table.seen:
@@ -283,7 +284,7 @@ class Screens(KeysInOrder):
         keys = self.said or f"?:help q:quit {KEYS_OF[self.view]}"
         if table is None:
             return f" {keys}"
-        listed, all_rows = len(table), table.store.count - table.store.first
+        listed, all_rows = len(table.listing), table.store.count - table.store.first
         text = f" {count(listed)}"
         if table.filter or table.only_marked:
             text += f" of {count(all_rows)}"
@@ -333,7 +334,7 @@ class Screens(KeysInOrder):
         table, rows = self.table, self.rows
         if table is not None and rows is not None:
             table.seen = NOT_SEEN
-            rows.show(table, table.line_columns())
+            rows.show(table.listing, table.line_columns())
             self._waits_until = monotonic() + PATIENCE
             self.look()
             self.detail_soon()

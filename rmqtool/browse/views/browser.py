@@ -190,7 +190,7 @@ class Browser(Screens):
         table, rows = self.table, self.rows
         if table is None or rows is None or rows.number is None or rows.column is None:
             return
-        row = table.row(rows.number)
+        row = table.listing.row(rows.number)
         name = field_of(table.table, rows.column.title)
         field = fields_of(table.table).find(name)
         if row is None or field is None:
@@ -208,7 +208,7 @@ class Browser(Screens):
         table, rows = self.table, self.rows
         if table is None or rows is None or rows.number is None:
             return None
-        return table.row(rows.number)
+        return table.listing.row(rows.number)
 
     # -- search -----------------------------------------------------------------------------------
 
@@ -359,7 +359,7 @@ class Browser(Screens):
         if table is None or rows is None or rows.number is None:
             return None
         number: int | None = rows.number
-        row = table.row(rows.number)
+        row = table.listing.row(rows.number)
         if row is None:
             return None
         if table.table == MESSAGES:
@@ -479,7 +479,7 @@ class Browser(Screens):
         table, rows = self.tables[view], self.list_of(view)
         if not table.listing.has(number):
             self.filter_by("")
-        self.when_listed(lambda: rows.go_to(table.place_of(number)))
+        self.when_listed(lambda: rows.go_to(table.listing.place_of(number)))
 
     def when_listed(self, then: Callable[[], object]) -> None:
         """Run a function once all rows are listed."""

@@ -100,7 +100,10 @@ def test_a_saved_view_is_loaded_and_a_bad_one_is_said(tmp_path: Path) -> None:
         table = browser.tables["messages"]
         assert browser.view == "messages"
         assert (table.filter, table.sort, table.descending) == ("queue_id == 1", "latency", True)
-        assert {table.row(table.number_at(n) or 0).queue_id for n in range(len(table))} == {1}
+        assert {
+            table.listing.row(table.listing.number_at(n) or 0).queue_id
+            for n in range(len(table.listing))
+        } == {1}
         await sees(browser, "QUEUE_OFFSET", "by latency ↓")
         await press(browser, pilot, "v")
         await fill(browser, pilot, "nobody")

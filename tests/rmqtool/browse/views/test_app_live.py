@@ -163,10 +163,12 @@ def test_the_oldest_rows_go_and_what_is_listed_goes_with_them() -> None:
             assert rows.number == store.first
             browser.filter_by("opaque >= 3")
             await until(lambda: table.listing.is_done, "the filter", 60)
-            assert len(table) == store.count - store.first
+            assert len(table.listing) == store.count - store.first
             wanted.put(PART_ROWS + SEGMENT_ROWS)
             await until(lambda: store.first == 2 * PART_ROWS, "more are gone", 60)
-            await until(lambda: len(table) == store.count - store.first, "they are not listed", 60)
-            assert table.row(table.number_at(0) or 0).opaque == store.first
+            await until(
+                lambda: len(table.listing) == store.count - store.first, "they are not listed", 60
+            )
+            assert table.listing.row(table.listing.number_at(0) or 0).opaque == store.first
 
     asyncio.run(act())
