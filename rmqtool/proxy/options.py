@@ -127,7 +127,7 @@ def options_of(given: ProxyRequest) -> tuple[ProxyOptions, Guard]:
     try:
         namesrv = ProducerConfig(group="proxy", namesrv=given.namesrv or "").namesrv_addresses()
     except (ConfigError, NameServerError) as error:
-        raise command_error(error, ExitStatus.USAGE) from None
+        raise command_error(error) from None
     for name, file in (("--listen-cert", given.listen_cert), ("--listen-key", given.listen_key)):
         if file is not None and not Path(file).is_file():
             raise usage_error(name, f"there is no file {file}")
@@ -144,7 +144,7 @@ def options_of(given: ProxyRequest) -> tuple[ProxyOptions, Guard]:
             raise usage_error("--grpc", f"{given.grpc!r} is not HOST:PORT")
         agreement.add([given.grpc])
     guard = Guard(agreement)
-    injections, seed = faults_of(given)
+    injections, seed = faults_of(given.fault, given.faults, given.seed)
     try:
         check_injections(injections)
     except SandboxError as error:
@@ -171,7 +171,7 @@ def options_of(given: ProxyRequest) -> tuple[ProxyOptions, Guard]:
     try:
         check_options(options)
     except ConfigError as error:
-        raise command_error(error, ExitStatus.USAGE) from None
+        raise command_error(error) from None
     return options, guard
 
 

@@ -115,7 +115,7 @@ def client_config(given: ClientOptions, namesrv: str | None, **settings: Any) ->
         refuse_no_namesrv(config.namesrv)
         config.namesrv_addresses()  # refuses invalid addresses
     except (ConfigError, NameServerError) as error:
-        raise command_error(error, ExitStatus.USAGE) from None
+        raise command_error(error) from None
     return config
 
 

@@ -81,9 +81,9 @@ class LibraryError(Protocol):
     hint: str
 
 
-def command_error(error: LibraryError, status: ExitStatus = ExitStatus.FAILURE) -> CommandError:
-    """Return the text of an error for the user."""
-    return CommandError(*in_options(error), status)
+def command_error(error: LibraryError) -> CommandError:
+    """Return the error about an option whose value a library refuses."""
+    return CommandError(*in_options(error), ExitStatus.USAGE)
 
 
 def in_options(error: LibraryError) -> tuple[str, str]:
