@@ -26,8 +26,7 @@ from ..ui.extras import require
 from ..ui.option_values import refuse_named, usage_error, where_option
 from ..ui.status import CommandError, ExitStatus
 from .model.expressions import fields_of
-from .model.reading import BackgroundReading, Filling, decoding, reading_logs
-from .model.session import BrowseSession
+from .model.session import BackgroundReading, BrowseSession, Filling, decoding, reading_logs
 from .model.settings import read_settings, settings_file
 from .options import BrowseRequest
 

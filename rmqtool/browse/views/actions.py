@@ -31,8 +31,15 @@ from ...ui.console import UNLIMITED, Style, one_line, styled, wrapped
 from ...ui.figures import count
 from ...ui.status import ExitStatus
 from ..model.columns import heads_of
-from ..model.export import MOST_NUMBERS, command_of, replay_of, where_of, wireshark_of, write_rows
-from ..model.packets import write_packets
+from ..model.export import (
+    MOST_NUMBERS,
+    command_of,
+    replay_of,
+    where_of,
+    wireshark_of,
+    write_packets,
+    write_rows,
+)
 from ..model.settings import SavedView, write_settings
 from .browser import Browser
 from .dialogs import TextDialog

@@ -20,7 +20,7 @@ from ...summary.verdict import problem_line
 from ...summary.watch import LOOK, SHARE
 from ...ui.console import one_line, wrapped
 from ..model.columns import COLUMNS_OF, field_of
-from ..model.detail import Detail, detail_of, detail_of_row
+from ..model.detail import Detail, detail_of, detail_of_row, life_lines, talk_lines
 from ..model.expressions import (
     Offer,
     fields_of,
@@ -31,7 +31,6 @@ from ..model.expressions import (
     test_of_text,
     without_range,
 )
-from ..model.story import life_lines, talk_lines
 from .app import Screens
 from .details import BODIES, FIELDS, LIFE, SIDES, TALK
 from .dialogs import TextDialog, help_lines

@@ -15,8 +15,7 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
 from dissectors.remoting.bodies.custom import NamedDecoder
-from rmqtool.browse.model.reading import BackgroundReading, Filling
-from rmqtool.browse.model.session import BrowseSession
+from rmqtool.browse.model.session import BackgroundReading, BrowseSession, Filling
 from rmqtool.browse.model.settings import read_settings
 from rmqtool.browse.options import BrowseRequest
 from rmqtool.browse.run import opened

@@ -25,8 +25,7 @@ from rmqtool.ui.console import (
     styled,
 )
 from rmqtool.ui.screen.bars import BarRow, bar_lines
-from rmqtool.ui.screen.documents import document_lines
-from rmqtool.ui.screen.drawing import lines_of, style_of, text_of
+from rmqtool.ui.screen.drawing import document_lines, lines_of, style_of, text_of
 from rmqtool.ui.screen.panels import Labelled, fact_lines, indented_facts, panel_lines
 from rmqtool.ui.screen.tables import table_lines
 

@@ -19,7 +19,7 @@ from rmqtool.browse.model.expressions import test_of_text as compiled
 from rmqtool.browse.model.settings import SavedView, Settings, read_settings, write_settings
 from rmqtool.browse.views.actions import FullBrowser
 from tests.rmqtool.browse.browsing import fill, press, run, sample, sees
-from tests.rmqtool.browse.model.test_packets import session_of, told
+from tests.rmqtool.browse.model.test_export_packets import session_of, told
 
 SENDS = "send-sync-5x.pcap"
 MARKED = "jjmjjjm"

@@ -13,11 +13,10 @@ from textual.pilot import Pilot
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from rmqtool.browse.model.disk import PART_ROWS, SEGMENT_ROWS
-from rmqtool.browse.model.reading import decoding
-from rmqtool.browse.model.session import BrowseSession
+from rmqtool.browse.model.session import BrowseSession, decoding
 from rmqtool.browse.views.actions import FullBrowser
 from tests.rmqtool.browse.browsing import browsing_in, sample, sees, shown, type_keys, until
-from tests.rmqtool.browse.model.test_packets import session_of
+from tests.rmqtool.browse.model.test_export_packets import session_of
 
 CAPTURE = "leader-lost-5x.pcap"
 
