@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, cast
 
-from dissectors.decode.exchange_forms import lines_of
+from dissectors.decode.exchange_forms import columns_of, lines_of, log_of
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.decode.totals import COMMIT_LOG
 from dissectors.findings import FindingKind, Severity
@@ -21,6 +21,7 @@ from dissectors.quantities import counted
 from dissectors.remoting.bodies.custom import decoding_with
 from dissectors.rows.encoded import EncodedBatch, EncodedRows, RowForm
 from dissectors.rows.record import ExchangeRecord
+from dissectors.rows.tables import csv_header, csv_of, jsonl_of
 from dissectors.times import between
 
 from ..api.tables.exchanges import EXCHANGES
@@ -50,7 +51,7 @@ from .row_run import (
     rows_of_table,
     time_of_day,
 )
-from .sinks import Sink, SortedSink
+from .sinks import DecodedLogSink, EncodedSink, LinesSink, Sink, SortedSink, SummarySink
 from .undecoded import nothing_decoded, refuse_terminal
 
 if TYPE_CHECKING:
@@ -417,18 +418,11 @@ def exchange_rows(request: DecodeRequest, decode: Decode) -> RowSource[ExchangeR
     if request.format.is_json:
         return rows._replace(encoded=lambda: _encoded(decode, lines_of))
     if request.format is RowFormat.parquet:
-        return rows._replace(encoded=lambda: _columns_of(decode))
+        return rows._replace(encoded=lambda: _encoded(decode, columns_of))
     return rows
 
 
-def _columns_of(decode: Decode) -> Iterable[EncodedRows]:
-    from dissectors.decode.exchange_forms import columns_of
-
-    return _encoded(decode, columns_of)
-
-
 def _log_of(decode: Decode) -> Iterator[EncodedBatch]:
-    from dissectors.decode.exchange_forms import log_of
     from dissectors.message_rows.message_table import MessageTable
 
     chunks = decode.counted_exchanges()
@@ -440,15 +434,13 @@ def _encoded(decode: Decode, form: Callable[..., Iterable[EncodedRows]]) -> Iter
 
 
 def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecord]:
-    from . import sinks
-
     names = decode.sources
     if request.columns:
         return chosen_sink(request, EXCHANGES, names, exchange_lines)
     if request.to_folder:
         form = str(request.format)
         options = request.restrictions()
-        return sinks.DecodedLogSink(
+        return DecodedLogSink(
             *(Path(request.output), request.force, options, names, form, request.message_rows),
             request.partition,
         )
@@ -457,20 +449,12 @@ def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecor
     output = output_of(request)
     terminal = output_terminal(request)
     if request.view is View.summary:
-        return sinks.SummarySink(
-            output, terminal, names, request.format.is_json, is_diagnosed(request)
-        )
+        return SummarySink(output, terminal, names, request.format.is_json, is_diagnosed(request))
     if request.format.is_json:
-        from dissectors.rows.tables import jsonl_of
-
-        return sinks.EncodedSink(
-            output, jsonl_of, to_screen=terminal.is_terminal, form=RowForm.jsonl
-        )
+        return EncodedSink(output, jsonl_of, to_screen=terminal.is_terminal, form=RowForm.jsonl)
     if request.format is RowFormat.csv:
-        from dissectors.rows.tables import csv_header, csv_of
-
-        return sinks.EncodedSink(output, csv_of, csv_header(), form=RowForm.csv)
-    return sinks.LinesSink(output, exchange_lines(terminal, len(names), is_live(request)))
+        return EncodedSink(output, csv_of, csv_header(), form=RowForm.csv)
+    return LinesSink(output, exchange_lines(terminal, len(names), is_live(request)))
 
 
 def is_diagnosed(request: DecodeRequest) -> bool:

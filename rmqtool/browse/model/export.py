@@ -253,7 +253,11 @@ def write_packets(
     path: Path,
     max_ratio: int = MOST_TIMES,
 ) -> int:
-    """Write the packets of exchanges; return how many. Raise OSError, CaptureError."""
+    """Write the packets of exchanges; return how many. Raise OSError, CaptureError.
+
+    The captures are read twice: to find the packets of each frame, and to write them. In decrypted
+    streams (TLS) only the packet that completed the frame is written.
+    """
     ids = packet_ids(names, chosen, max_ratio)
     writer: PcapngWriter | None = None
     with new_file(path) as file:
