@@ -38,7 +38,6 @@ class Inputs:
     once: str | None = None
     """name of the input that can be read only once, or None"""
     live: bool = False
-    """the input is live"""
     _spent: bool = field(default=False, init=False)
 
     @property

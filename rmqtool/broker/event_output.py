@@ -73,7 +73,6 @@ class ShownEvent(NamedTuple):
     """A shown event, with the events that it represents."""
 
     event: SandboxEvent
-    """the event"""
     messages: int
     """messages of all these events"""
     more: int = 0

@@ -36,7 +36,6 @@ class Entry(NamedTuple):
     """A named entry."""
 
     kind: EntryKind
-    """kind of entry"""
     name: str
     """constant, class, property, or form of a body"""
     number: int | None = None
@@ -59,9 +58,7 @@ class Use(NamedTuple):
     """A use of a header or body."""
 
     code: int
-    """request code"""
     name: str
-    """its name"""
     response: bool
     """in the response to it"""
 

@@ -50,7 +50,6 @@ class MessageSeen(NamedTuple):
     place: int
     """index among the messages of the command"""
     message: StoredMessage
-    """decoded message"""
 
 
 class IndexRow(msgspec.Struct):

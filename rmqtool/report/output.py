@@ -48,7 +48,6 @@ class About(NamedTuple):
     """The origin of a report."""
 
     inputs: Sequence[str]
-    """names of the inputs"""
     compare: Sequence[str]
     """names of the inputs for comparison"""
     chosen: dict[str, str]

@@ -299,9 +299,7 @@ class SendSummary:
 
     def __init__(self) -> None:
         self.messages = 0
-        """completed messages"""
         self.failed = 0
-        """messages that failed"""
         self.retried = 0
         """messages that took more than one attempt"""
         self.statuses: dict[str, int] = {}

@@ -114,9 +114,7 @@ class NamedResponse(NamedTuple):
     """A row of responses."""
 
     code: int
-    """response code"""
     name: str
-    """its name"""
     response: ResponseCount
     """how often, to what"""
     total: int
@@ -291,7 +289,6 @@ class FindingRow(NamedTuple):
     """A row of findings."""
 
     kind: FindingKind
-    """kind of finding"""
     number: int
     """how often"""
     example: str

@@ -40,7 +40,6 @@ class WindowedDiagnosis:
         self._shared = min(window // SHARED, MOST_SHARED)
         self._clock = clock
         self.engine = new_engine()
-        """the current engine"""
         self._next: Engine | None = None
         self._begin = 0
         self._pending: Callable[[], Pending] = lambda: Pending(0, [], [])

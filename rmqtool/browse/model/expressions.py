@@ -30,9 +30,7 @@ class Offer(NamedTuple):
     """Completions of a word."""
 
     start: int
-    """start of the word"""
     words: list[str]
-    """the completed words"""
 
 
 def fields_of(table: str) -> FieldSet:

@@ -98,7 +98,6 @@ class BrowseSession:
         """bytes read, and total bytes"""
         self.is_reading = True
         self.is_live = False
-        """the input is live"""
         self.is_by_time = False
         """lists are sorted by time, once all is read"""
         self.problem: str | None = None

@@ -107,7 +107,6 @@ class Screens(KeysInOrder):
         self.on_terminal = False
         """runs on a terminal, and ends with it"""
         self.paused = False
-        """the display is paused"""
         self._version = -1
         self._is_problem_shown = False
         self._is_cut_shown = False

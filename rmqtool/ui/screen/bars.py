@@ -19,7 +19,6 @@ class BarRow(NamedTuple):
     label: str
     """text before the bar"""
     number: int
-    """value of the bar"""
     notes: tuple[str, ...]
     """texts after the bar, right-aligned"""
 
