@@ -11,9 +11,9 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -64,6 +64,7 @@ class KnownConnections:
         return [self._ends[number] for number in numbers if number in self._ends]
 
 
+Item = TypeVar("Item")
 MOST_JOINED: Final = 300 * SECOND
 """ns by which joining problems may extend an incident"""
 LONGEST_LEAD: Final = 300 * SECOND
@@ -81,23 +82,23 @@ _MODULE: Final = "rmqtool.watch.incident_capture"
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9-]+")
 
 
-class IncidentOrder(msgspec.Struct):
-    """The order for the capture process."""
+class IncidentOrder(msgspec.Struct, kw_only=True):
+    """An incident whose packets are still coming, and then the order for the capture process."""
 
-    files: list[str]
+    files: list[str] = []
     """of the ring, in their order"""
     begin: int
     """ns since the epoch"""
     end: int
-    connections: list[tuple[str, str]]
+    connections: list[tuple[str, str]] = []
     """client and server, `address:port`, whose packets are kept"""
-    servers: list[str]
+    servers: list[str] = []
     """servers whose connections are all kept"""
-    clients: list[str]
+    clients: list[str] = []
     """hosts whose connections to any of `known` are kept"""
-    known: list[str]
+    known: list[str] = []
     """servers of RocketMQ"""
-    problems: list[dict[str, object]]
+    problems: list[dict[str, object]] = []
     """events of the problems that caused the incident"""
     folder: str
     """folder of all incidents"""
@@ -129,20 +130,6 @@ class KeptIncident(msgspec.Struct):
     error: str = ""
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """An incident whose packets are still coming."""
-
-    begin: int
-    end: int
-    latest: int
-    name: str
-    connections: dict[tuple[str, str], None] = field(default_factory=dict)
-    servers: dict[str, None] = field(default_factory=dict)
-    clients: dict[str, None] = field(default_factory=dict)
-    problems: list[dict[str, object]] = field(default_factory=list)
-
-
 class IncidentKeeper:
     """Orders captures of problems once their packets have arrived."""
 
@@ -169,12 +156,21 @@ class IncidentKeeper:
         self.failed = 0
         self._folder, self._severity = folder, severity
         self._before, self._after = before, after
-        self._most, self._size, self._files = most, size, files
+        self._files = files
         self._connections = connections
-        self._decode_as, self._tls_keylog = sorted(decode_as), tls_keylog
+        self._order = partial(
+            IncidentOrder,
+            folder=str(folder),
+            most=most,
+            size=size,
+            decode_as=sorted(decode_as),
+            tls_keylog=tls_keylog,
+        )
         self._known: list[str] = []
         self._last: dict[tuple[str, Subject], int] = {}
-        self._waiting: _Waiting | None = None
+        self._waiting: IncidentOrder | None = None
+        self._latest = 0
+        """latest end of the waiting incident"""
         self._running: subprocess.Popen[bytes] | None = None
         self._refused: KeptIncident | None = None
 
@@ -216,38 +212,24 @@ class IncidentKeeper:
         if waiting is None:  # later problems join this incident
             time_text = re.sub(r"[-:]|\.\d+", "", text_of_time(now))
             name = f"{time_text}-{_NOT_IN_NAMES.sub('-', problem.rule)}"
-            latest = now + self._after + MOST_JOINED
-            waiting = self._waiting = _Waiting(first, now + self._after, latest, name)
+            self._latest = now + self._after + MOST_JOINED
+            waiting = self._waiting = self._order(begin=first, end=now + self._after, name=name)
         waiting.begin = min(waiting.begin, first)
-        waiting.end = min(max(waiting.end, now + self._after), waiting.latest)
+        waiting.end = min(max(waiting.end, now + self._after), self._latest)
         if len(waiting.problems) < MOST_NAMED:
             waiting.problems.append(event.as_json())
         for client, server in self._connections.of(problem):
             if len(waiting.connections) >= MOST_NAMED:
                 break
-            waiting.connections[client, server] = None  # a dictionary keeps their order
-            waiting.clients[host_of(client)] = None
+            _add_new(waiting.connections, (client, server))
+            _add_new(waiting.clients, host_of(client))
             if problem.subject.client is None:  # other clients of the server show it, too
-                waiting.servers[server] = None
+                _add_new(waiting.servers, server)
 
-    def _start(self, waiting: _Waiting) -> None:
+    def _start(self, order: IncidentOrder) -> None:
         self._waiting = None
-        order = IncidentOrder(
-            files=list(map(str, self._files(waiting.begin, waiting.end))),
-            begin=waiting.begin,
-            end=waiting.end,
-            connections=list(waiting.connections),
-            servers=list(waiting.servers),
-            clients=list(waiting.clients),
-            known=self._known,
-            problems=waiting.problems,
-            folder=str(self._folder),
-            name=waiting.name,
-            most=self._most,
-            size=self._size,
-            decode_as=self._decode_as,
-            tls_keylog=self._tls_keylog,
-        )
+        order.files = list(map(str, self._files(order.begin, order.end)))
+        order.known = self._known
         try:
             # A file, not a pipe, so that nothing here blocks until the process has started.
             with tempfile.TemporaryFile(dir=self._folder) as asked:
@@ -288,6 +270,11 @@ class IncidentKeeper:
         self.kept += not kept.error
         self.failed += bool(kept.error)
         return kept
+
+
+def _add_new(items: list[Item], item: Item) -> None:
+    if item not in items:
+        items.append(item)
 
 
 _DECODER: Final = msgspec.json.Decoder(KeptIncident)
