@@ -142,10 +142,7 @@ def _rewrite_folder(request: AnonymizeRequest, names: Pseudonyms) -> None:
     source = Path(request.source)
     if request.output == "-":
         raise CommandError("a decoded log is a folder", "add -o FOLDER", ExitStatus.USAGE)
-    try:
-        output = OwnedFolder(Path(request.output), KIND, request.force, [request.source], True)
-    except FolderRefused as refusal:
-        raise CommandError(str(refusal), status=ExitStatus.USAGE) from None
+    output = OwnedFolder(Path(request.output), KIND, request.force, [request.source], True)
     try:
         rewrite_log(source, output.path, names)
         output.finish()

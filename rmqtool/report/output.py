@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from dissectors.owned_folder import MARKER, FolderRefused, OwnedFolder, check_folder
+from dissectors.owned_folder import MARKER, OwnedFolder, check_folder
 from dissectors.quantities import counted
 from dissectors.tcp.source import is_capture_name
 from dissectors.times import text_of_time
@@ -73,10 +73,7 @@ def check_output(request: ReportRequest) -> None:
     if request.output != "-" and not path.parent.is_dir():
         raise CommandError(f"{path.parent} is not a folder, so {path} cannot be written in it")
     if to_folder:
-        try:
-            check_folder(path, KIND, request.force, [*request.inputs, *request.compare])
-        except FolderRefused as refusal:
-            raise CommandError(str(refusal), status=ExitStatus.USAGE) from None
+        check_folder(path, KIND, request.force, [*request.inputs, *request.compare])
     inputs = [*request.inputs, *request.compare]
     refuse_inputs(request.output, [*inputs, *_captures_in(inputs)])
     if not to_folder:
@@ -144,16 +141,10 @@ def _encoded(form: ReportFormat, results: Sequence[ReportResult], about: About) 
 def _write_folder(request: ReportRequest, results: Sequence[ReportResult], about: About) -> str:
     folder = Path(request.output)
     with naming(str(folder)):
-        try:
-            owned = OwnedFolder(folder, KIND, request.force, [*request.inputs, *request.compare])
-        except FolderRefused as refusal:
-            raise CommandError(str(refusal), status=ExitStatus.USAGE) from None
+        owned = OwnedFolder(folder, KIND, request.force, [*request.inputs, *request.compare])
         try:
             _fill(owned.path, request.format, results, about)
             owned.finish()
-        except FolderRefused as refusal:
-            owned.discard()
-            raise CommandError(str(refusal), status=ExitStatus.USAGE) from None
         except BaseException:
             owned.discard()
             raise

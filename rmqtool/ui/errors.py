@@ -30,7 +30,7 @@ _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_FILE: Final = (errno.EMFILE, errno.ENFILE)
 _COMPLETE: Final = {
     *("CaptureError", "LiveError", "DecodedLogError", "MissingLibraryError"),
-    *("SourceError", "RewriteError", "JournalError", "TargetRefused"),
+    *("SourceError", "RewriteError", "JournalError", "TargetRefused", "FolderRefused"),
 }
 """errors whose text has all there is to say"""
 _IN_FRAMES: Final = (ExitStatus.FAILURE, ExitStatus.USAGE)
