@@ -36,7 +36,7 @@ from ..ui.json_array import rows_output
 from ..ui.json_text import json_line
 from ..ui.option_values import usage_error, where_option
 from ..ui.output import Output
-from ..ui.screen.tables import table_lines
+from ..ui.screen.shapes import table_lines
 from ..ui.status import ExitStatus
 from .options import (
     ClusterRequest,

@@ -32,7 +32,7 @@ from ..ui.console import Style, one_line, styled, terminal_of
 from ..ui.errors import print_note
 from ..ui.json_array import rows_output
 from ..ui.json_text import json_line
-from ..ui.screen.trees import tree_lines
+from ..ui.screen.shapes import tree_lines
 from ..ui.status import CommandError, ExitStatus
 from .options import HexRequest
 from .pasted import BytesForm, BytesFormError, SideBytes, decode_input

@@ -18,7 +18,7 @@ from ..ui.console import Style, Terminal, cells, one_line
 from ..ui.figures import count, duration, moment, size
 from ..ui.remark import cause_of
 from ..ui.screen.panels import Labelled, fact_lines
-from ..ui.screen.tables import table_lines
+from ..ui.screen.shapes import table_lines
 
 if TYPE_CHECKING:
     from analytics.report import ReportTable, Row, TableColumn

@@ -26,9 +26,8 @@ from ..ui.figures import clock, count, duration, share, size
 from ..ui.json_text import json_line
 from ..ui.option_names import in_options
 from ..ui.remark import cause_of
-from ..ui.screen.bars import BarRow, bar_lines
 from ..ui.screen.panels import Labelled, fact_lines, indented_facts
-from ..ui.screen.tables import table_lines
+from ..ui.screen.shapes import BarRow, bar_lines, table_lines
 from .input_lines import Outgoing
 
 SAMPLE = 1

@@ -18,7 +18,7 @@ from ..ui.console import UNLIMITED, Style, Terminal, one_line
 from ..ui.figures import clock, count, day, duration, share, size, text_of_counts, zone_name
 from ..ui.remark import cause_of
 from ..ui.screen.panels import FactLines, Labelled, panel_lines
-from ..ui.screen.tables import table_lines
+from ..ui.screen.shapes import table_lines
 from .summary import Bounded, ClientKey, OperationCount, Peer, ResponseCount, Summary
 from .verdict import style_of_verdict, verdict_facts
 
