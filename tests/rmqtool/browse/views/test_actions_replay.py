@@ -66,7 +66,7 @@ def test_of_messages_of_which_no_send_is_chosen_it_is_said(
     async def act(browser: FullBrowser, pilot: Pilot[None]) -> None:
         await press(browser, pilot, "2", "f")
         await fill(browser, pilot, "event == delivered")
-        assert len(browser.tables["messages"])
+        assert len(browser.tables["messages"].listing)
         await press(browser, pilot, "R")
         await sees(browser, "these rows are not sends; press a to list a message's attempts")
         monkeypatch.setattr("rmqtool.browse.views.actions.MOST_NUMBERS", 3)

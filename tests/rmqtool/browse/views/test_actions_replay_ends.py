@@ -73,9 +73,9 @@ def test_r_ends_a_run_whose_journal_goes_on(tmp_path: Path) -> None:
             assert not isinstance(browser.screen, TextDialog)
             assert browser._sending is None
             sent = stored(box)
-            assert 2 <= sent < len(browser.tables["exchanges"])
+            assert 2 <= sent < len(browser.tables["exchanges"].listing)
             assert resumed(journal, box) == 0
-            assert stored(box) == len(browser.tables["exchanges"])
+            assert stored(box) == len(browser.tables["exchanges"].listing)
 
     run(act, sample(CAPTURE))
 
