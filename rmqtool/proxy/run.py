@@ -176,6 +176,8 @@ def _summary(proxy: Proxy, recording: Recording | None, seconds: float) -> Itera
         yield Labelled(f"{size(tap.written)} → {printable(tap.name)}{lost}{why}")
 
 
+# -- the readers of the recording ---------------------------------------------------------------
+
 _END_SECONDS: Final = 60.0
 """seconds for a reader to finish"""
 
