@@ -95,7 +95,7 @@ class _Decode(CommandGroup):
         """Return the arguments; without a command, detect it from the input."""
         if args and args[0] in self.commands:
             return super().parse_args(ctx, args)
-        from .hex.detection import command_for
+        from .hex.pasted import command_for
 
         named = command_for(args, self.commands)
         return super().parse_args(ctx, [named, *args] if named else args)

@@ -27,7 +27,6 @@ class CommandPlace(NamedTuple):
     summary: str
     """summary: the first paragraph of its help"""
     settings: Mapping[str, Any] | None = None
-    """context settings"""
     panel: str | None = None
     """help panel in its group"""
     common: tuple[str, ...] = ()

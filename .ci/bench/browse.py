@@ -18,8 +18,7 @@ from dissectors.decode.pipeline import Decode, DecodeOptions
 from rmqtool.browse.model.columns import TIMELINES
 from rmqtool.browse.model.expressions import test_of_text
 from rmqtool.browse.model.listing import Listing, ListOrder
-from rmqtool.browse.model.reading import BackgroundReading, decoding
-from rmqtool.browse.model.session import BrowseSession
+from rmqtool.browse.model.session import BackgroundReading, BrowseSession, decoding
 
 from .captures.captures import capture_of
 

@@ -47,7 +47,7 @@ def run_anonymize(request: AnonymizeRequest) -> ExitStatus:
         )
     output = Output(request.output, private=True, force=request.force)
     try:
-        with _file_of(request.source) as path:
+        with output, _file_of(request.source) as path:
             with open(path, "rb") as file:
                 head = file.read(4)
             if head[:1] == b"{" or head == b"PAR1":  # rows as JSON lines or Parquet
@@ -58,13 +58,8 @@ def run_anonymize(request: AnonymizeRequest) -> ExitStatus:
                 options = DecodeOptions(decode_as=request.decode_as, max_ratio=request.max_ratio)
                 anonymizer = CaptureAnonymizer(names, options)
                 done = anonymizer.write(path, cast(BinaryIO, output))
-        output.finish()
     except CaptureError as error:
-        output.discard()
         raise CommandError(f"{request.source}: {error.reason}", error.hint) from None
-    except BaseException:
-        output.discard()
-        raise
     _report(done, request)
     return ExitStatus.OK
 
@@ -146,10 +141,7 @@ def _rewrite_folder(request: AnonymizeRequest, names: Pseudonyms) -> None:
     source = Path(request.source)
     if request.output == "-":
         raise CommandError("a decoded log is a folder", "add -o FOLDER", ExitStatus.USAGE)
-    try:
-        output = OwnedFolder(Path(request.output), KIND, request.force, [request.source], True)
-    except FolderRefused as refusal:
-        raise CommandError(str(refusal), status=ExitStatus.USAGE) from None
+    output = OwnedFolder(Path(request.output), KIND, request.force, [request.source], True)
     try:
         rewrite_log(source, output.path, names)
         output.finish()

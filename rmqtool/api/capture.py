@@ -21,10 +21,9 @@ from dissectors.tcp.decompression import MOST_TIMES
 from ..errors import ArgumentError
 from ..ui.sorting import by_key, sort_key
 from .choice import Choice, Time, choice_of, chosen, in_window, test_of
-from .inputs import Inputs, evidence_of
+from .inputs import Inputs, evidence_of, translated
 from .tables import named as tables
 from .tables.table import Table
-from .translated import translated
 
 if TYPE_CHECKING:
     import os
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
 
+    from analytics.diagnosis.engine import Engine
     from dissectors.broker_store.store_folder import StoreFolder
     from dissectors.decode.decoded_log import FindingRecord
     from dissectors.rows.command_record import CommandRow
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from dissectors.rows.message_record import MessageRecord
     from dissectors.rows.record import ExchangeRecord
 
-    from .judged import Problems
+    from .judged import Problems, RequestedTime
     from .lives import Traces
     from .summarised import CaptureSummary
 
@@ -320,15 +320,14 @@ class Capture:
         to look messages up in. Raise ArgumentError for an unknown rule, ReadError for a folder
         without a commit log.
         """
-        from .judged import Problems, RequestedTime, engine_of, fed, rules_named
+        from .judged import Problems, RequestedTime, engine_of, rules_named
 
         engine = engine_of(rules_named(rules))
         engine.context.store = evidence_of(stores)
-        asked = RequestedTime.of(choice_of("", since, until, None))
+        choice = choice_of("", since, until, None)
+        asked = RequestedTime.of(choice)
         with translated():
-            decode = self._decode(Choice(), conversations=True)
-            for _ in fed(decode, engine, asked):
-                pass
+            self._judge(engine, choice, asked)
             asked.limit(engine)
             return Problems.of(engine.diagnosis())
 
@@ -363,6 +362,13 @@ class Capture:
         return self._lives(key.strip() or None, test, () if evidence is None else evidence.stores)
 
     # -- inside -----------------------------------------------------------------------------------
+
+    def _judge(self, engine: Engine, _choice: Choice, asked: RequestedTime) -> None:
+        """Feed all rows to the engine."""
+        from .judged import fed
+
+        for _ in fed(self._decode(Choice(), conversations=True), engine, asked):
+            pass
 
     def _lives(
         self,

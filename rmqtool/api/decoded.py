@@ -24,20 +24,20 @@ from dissectors.times import Moment, moment_of
 from ..errors import ArgumentError, ReadError
 from .capture import Capture
 from .choice import Choice, Time, choice_of, chosen, in_window
-from .inputs import Inputs, evidence_of
+from .inputs import Inputs, translated
 from .tables import named as tables
 from .tables.table import Table
-from .translated import translated
 
 if TYPE_CHECKING:
     import os
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from analytics.diagnosis.engine import Engine
     from analytics.life.search import MessageSearch
     from dissectors.broker_store.store_folder import StoreFolder
 
-    from .judged import Problems
+    from .judged import RequestedTime
     from .lives import Traces
     from .summarised import CaptureSummary
 
@@ -94,28 +94,6 @@ class DecodedLog(Capture):
                 return frame
         return spark.createDataFrame(self.to_arrow(table, where, since=since, until=until))
 
-    def problems(
-        self,
-        *,
-        rules: Any = (),
-        since: Time | None = None,
-        until: Time | None = None,
-        stores: Any = (),
-    ) -> Problems:
-        """Return the problems that ``rmqtool diagnose`` finds: by incident, the cause first."""
-        from .judged import Problems, RequestedTime, engine_of, fed_rows, rules_named
-
-        engine = engine_of(rules_named(rules))
-        engine.context.store = evidence_of(stores)
-        choice = choice_of("", since, until, None)
-        asked = RequestedTime.of(choice)
-        with _translated():
-            for log in self._logs_in(choice):
-                for _ in fed_rows(log, engine, asked):
-                    pass
-            asked.limit(engine)
-            return Problems.of(engine.diagnosis())
-
     def summary(self) -> CaptureSummary:
         """Return the summary: operations, responses, clients, findings, problems.
 
@@ -135,6 +113,14 @@ class DecodedLog(Capture):
                 for findings in finding_records(log):
                     fold.add_findings(_infos_of(findings, names))
         return CaptureSummary(fold.summary, stats, names, fold.diagnosis())
+
+    def _judge(self, engine: Engine, choice: Choice, asked: RequestedTime) -> None:
+        from .judged import fed_rows
+
+        with _translated():
+            for log in self._logs_in(choice):
+                for _ in fed_rows(log, engine, asked):
+                    pass
 
     def _lives(
         self,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from dissectors.rows.parquet import REPETITIVE, MissingLibraryError, RowTable, load_pyarrow
 
 from ..errors import ArgumentError, MissingExtraError
+from .inputs import translated
 from .tables.table import Table, UnknownColumnError
-from .translated import translated
 
 if TYPE_CHECKING:
     import pandas

@@ -7,16 +7,17 @@ query. Nothing is opened before a query, but a missing name is an error at once.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dissectors.decode.decoded_log import MANIFEST
-from dissectors.tcp.source import STDIN, BytesSource, Source, expand_sources
+from dissectors.rows.parquet import MissingLibraryError
+from dissectors.tcp.source import STDIN, BytesSource, CaptureError, Source, expand_sources
 
-from ..errors import ArgumentError, ReadError
-from .translated import translated
+from ..errors import ArgumentError, MissingExtraError, ReadError
 
 if TYPE_CHECKING:
     from dissectors.broker_store.evidence import StoreEvidence
@@ -37,7 +38,6 @@ class Inputs:
     once: str | None = None
     """name of the input that can be read only once, or None"""
     live: bool = False
-    """the input is live"""
     _spent: bool = field(default=False, init=False)
 
     @property
@@ -150,3 +150,14 @@ def interface_inputs(
         return interface_source(interface, packet_filter, duration, promiscuous, drop_privileges)
 
     return Inputs([opened], live=True)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Translate errors of reading and writing to `rmqtool.Error`."""
+    try:
+        yield
+    except CaptureError as error:
+        raise ReadError(error.reason, error.path, error.offset, error.hint) from error
+    except MissingLibraryError as error:
+        raise MissingExtraError(str(error)) from error

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from dissectors import ports
 from dissectors.foreign import natural_of
@@ -103,13 +103,12 @@ class BrokerRequest:
         "Accept connections from other machines. There is no authentication.", _WHERE, False
     )
     vip: bool = option("Also listen on each broker's VIP port (port - 2).", _WHERE, False)
-    topics: list[TopicSpec] = option(
+    topics: list[TopicSpec] = text_option(
         "Create this topic at startup; repeatable or comma-separated.",
         _WHAT,
         [],
         names=("--topic", "--topics"),
         metavar="NAME[:QUEUES]",
-        typed=list[str],
         read=_topics_of,
     )
     auto_create: bool = option(
@@ -123,13 +122,12 @@ class BrokerRequest:
         _WHAT,
         metavar="FILE",
     )
-    store_limit: int = option(
+    store_limit: int = text_option(
         "Maximum memory for each broker's messages.",
         _WHAT,
         "1GiB",
         metavar="SIZE",
         value=1 << 30,
-        typed=str,
         read=size_option,
     )
     drop_oldest: bool = option(
@@ -170,7 +168,7 @@ def sandbox_of(given: BrokerRequest) -> SandboxOptions:
     double = [name for name, n in Counter(topic.name for topic in given.topics).items() if n > 1]
     if double:
         raise usage_error("--topic", f"{double[0]} is given twice")
-    injections, seed = faults_of(given)
+    injections, seed = faults_of(given.fault, given.faults, given.seed)
     known = {field.name for field in fields(SandboxOptions)} & {
         field.name for field in fields(given)
     }
@@ -179,34 +177,25 @@ def sandbox_of(given: BrokerRequest) -> SandboxOptions:
         options = SandboxOptions(**same, injections=injections, seed=seed)
         check_options(options)
     except SandboxError as error:
-        raise command_error(error, ExitStatus.USAGE) from None
+        raise command_error(error) from None
     if options.allow_remote and ip_address(options.host).is_loopback:
         reason = f"needs --listen ADDRESS: other machines cannot reach {options.host}"
         raise usage_error("--allow-remote", reason)
     return options
 
 
-class FaultOptions(Protocol):
-    """The options of a command that injects faults."""
-
-    @property
-    def fault(self) -> list[str]: ...
-    @property
-    def faults(self) -> list[Path]: ...
-    @property
-    def seed(self) -> int | None: ...
-
-
-def faults_of(given: FaultOptions) -> tuple[list[Injection], int]:
-    """Return the faults that were asked for, and the seed; raise CommandError for no fault."""
+def faults_of(
+    texts: Sequence[str], files: Sequence[Path], seed: int | None
+) -> tuple[list[Injection], int]:
+    """Return the faults of --fault and --faults, and the seed; raise CommandError for no fault."""
     injections: list[Injection] = []
-    seed = given.seed
-    for path in given.faults:
+    chosen = seed
+    for path in files:
         faults, own_seed = _faults("--faults", injections_of_file, path)
         injections += faults
-        seed = own_seed if given.seed is None and own_seed is not None else seed
-    injections += [_faults("--fault", injection_of_text, text) for text in given.fault]
-    return injections, seed or 0
+        chosen = own_seed if seed is None and own_seed is not None else chosen
+    injections += [_faults("--fault", injection_of_text, text) for text in texts]
+    return injections, chosen or 0
 
 
 def _faults(name: str, read: Callable[[_Text], _Read], text: _Text) -> _Read:

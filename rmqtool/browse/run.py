@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from analytics.inputs.inputs import InputError, inputs_of
+from analytics.inputs.inputs import inputs_of
 from analytics.inputs.window import time_of
 from dissectors.decode.decoded_log import is_decoded_log, read_manifest
 from dissectors.decode.pipeline import Decode, DecodeOptions
@@ -26,8 +26,7 @@ from ..ui.extras import require
 from ..ui.option_values import refuse_named, usage_error, where_option
 from ..ui.status import CommandError, ExitStatus
 from .model.expressions import fields_of
-from .model.reading import BackgroundReading, Filling, decoding, reading_logs
-from .model.session import BrowseSession
+from .model.session import BackgroundReading, BrowseSession, Filling, decoding, reading_logs
 from .model.settings import read_settings, settings_file
 from .options import BrowseRequest
 
@@ -48,7 +47,7 @@ def run_browse(request: BrowseRequest) -> ExitStatus:
     session, filling, stop, end = opened(request)
     session.decode_as, session.tls_keylog = sorted(request.decode_as), request.tls_keylog
     session.max_ratio = request.max_ratio
-    from .views.replaying import FullBrowser
+    from .views.actions import FullBrowser
 
     path = settings_file(os.environ)
     reading = BackgroundReading(session, filling, stop)
@@ -108,10 +107,7 @@ def _logs(request: BrowseRequest, logs: Sequence[str]) -> Opened:
         )
     refuse_capture_options(request.named_options, "follow", "plugins")
     since, until = _dated(request)
-    try:
-        inputs = inputs_of(logs, time_of(since, until))
-    except InputError as error:
-        raise CommandError(error.message, error.hint) from None
+    inputs = inputs_of(logs, time_of(since, until))
     session = BrowseSession(_name_of(names), has_frames=False)
     session.is_by_time = True
     return session, reading_logs(inputs, RequestedTime(since, until)), None, lambda: None

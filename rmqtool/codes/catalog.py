@@ -35,7 +35,6 @@ class Entry(NamedTuple):
     """A named entry."""
 
     kind: EntryKind
-    """kind of entry"""
     name: str
     """constant, class, property, or form of a body"""
     number: int | None = None
@@ -58,9 +57,7 @@ class Use(NamedTuple):
     """A use of a header or body."""
 
     code: int
-    """request code"""
     name: str
-    """its name"""
     response: bool
     """in the response to it"""
 
@@ -132,7 +129,7 @@ def cut_code(code: int) -> int | None:
     """
     if -0x8000 <= code <= 0x7FFF:
         return None
-    return (code & 0x7FFF) - (code & 0x8000)
+    return (code & 0x7FFF) - (code & 0x8000)  # the upper bit is the sign
 
 
 def _requests() -> Iterator[Entry]:

@@ -32,7 +32,6 @@ class SearchResult(NamedTuple):
     entries: tuple[Entry, ...]
     """in catalog order"""
     exact: bool
-    """exact matches"""
     alike: tuple[Entry, ...] = ()
     """names that contain the query, next to exact matches"""
 

@@ -14,7 +14,7 @@ from dissectors.remoting.operation_tables import Operation
 from ..ui.columns import LineColumn
 from ..ui.console import UNLIMITED, Style, Terminal
 from ..ui.screen.panels import FactLines, Labelled
-from ..ui.screen.tables import table_lines
+from ..ui.screen.shapes import table_lines
 from .catalog import (
     BODY_FORMS,
     NOT_RELEASED,

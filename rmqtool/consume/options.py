@@ -11,7 +11,7 @@ from dissectors.times import moment_of
 from ..send import targets
 from ..ui import common_options as common
 from ..ui.console import When
-from ..ui.declared import argument, declared, option
+from ..ui.declared import argument, declared, option, text_option
 from ..ui.option_values import usage_error
 from ..ui.status import CommandError, ExitStatus
 
@@ -73,9 +73,7 @@ def _topic_of(name: str, named: str | None, positional: str | None) -> str:
 
 def _topic(text: str) -> Any:
     """Declare the topic as an option, beside the argument `named`."""
-    return option(
-        text, _SELECT, metavar="TOPIC", value="", typed=str | None, read=_topic_of, needs=("named",)
-    )
+    return text_option(text, _SELECT, metavar="TOPIC", value="", read=_topic_of, needs=("named",))
 
 
 @declared
@@ -102,13 +100,12 @@ class ConsumeCommand(ClusterRequest):
 
     named: str | None = argument("[TOPIC]", "Topic to read.", None)
     topic: str = _topic("Same as TOPIC.")
-    start: Place = option(
+    start: Place = text_option(
         "Start at begin, end, an offset, or a store time (UTC).",
         _SELECT,
         "begin",
         metavar="begin|end|OFFSET|TIME",
         value=Start.begin,
-        typed=str,
         read=_place_of,
     )
     limit: int | None = option("Stop after N messages.", _SELECT, min=0, metavar="N")

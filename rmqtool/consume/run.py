@@ -36,7 +36,7 @@ from ..ui.json_array import rows_output
 from ..ui.json_text import json_line
 from ..ui.option_values import usage_error, where_option
 from ..ui.output import Output
-from ..ui.screen.tables import table_lines
+from ..ui.screen.shapes import table_lines
 from ..ui.status import ExitStatus
 from .options import (
     ClusterRequest,
@@ -80,8 +80,6 @@ def run_consume(request: ConsumeCommand) -> ExitStatus:
     """Read messages; raise CommandError if the cluster cannot be read."""
     topic = request.topic
     wanted = _wanted(request)
-    output = rows_output("-", request.format is ConsumeFormat.json)
-    sink = _sink(request, output)
     stopped = False
 
     def stop() -> None:
@@ -89,7 +87,8 @@ def run_consume(request: ConsumeCommand) -> ExitStatus:
         stopped = True
 
     shown = 0
-    try:
+    with rows_output("-", request.format is ConsumeFormat.json) as output:
+        sink = _sink(request, output)
         with _reading(request, topic) as (reader, route), first_ends(stop):
             offsets = _chosen(reader.offsets(topic, route), request)
             starts = {
@@ -111,11 +110,7 @@ def run_consume(request: ConsumeCommand) -> ExitStatus:
                     sink.idle()
                 if shown == request.limit:
                     break
-    except BaseException:
-        output.discard()
-        raise
-    sink.idle()
-    output.finish()
+        sink.idle()
     if not request.quiet and not shown and request.limit != 0:
         print_note("no messages" if not stopped else "stopped; no messages")
     return ExitStatus.INTERRUPTED if stopped else ExitStatus.OK
@@ -191,6 +186,7 @@ def _rows(pulled: Iterable[Pulled | None]) -> Iterator[list[MessageRecord]]:
         rows: list[MessageRecord] = []
         for message in item.messages:
             budget.earn(len(message.body))
+            # Brokers can store a batch as one message.
             for place, single in enumerate(unwrap_inner_batch(message, budget=budget)):
                 fields = facts.facts_of(single, _WHOLE, budget)
                 rows.append(

@@ -14,6 +14,7 @@ from typing import TypeVar
 from dissectors.rows.outcome import ALARMING, LONG_POLLS, OK, is_notable
 from dissectors.rows.record import ANSWERED, ORPHAN, ExchangeRecord
 
+from ..api.tables.exchanges import time_of_exchange
 from ..ui.columns import LineColumn, LineTable
 from ..ui.console import Style, Terminal, one_line
 from ..ui.figures import clock, day, duration, moment, zone_name
@@ -25,11 +26,6 @@ SAMPLE = 500
 """Rows that determine the column widths."""
 _NO_TEXT = "-"
 Row = TypeVar("Row")
-
-
-def _seen(row: ExchangeRecord) -> int | None:
-    # An orphan has only a response.
-    return row.request_time if row.request_time is not None else row.response_time
 
 
 def _packet(row: ExchangeRecord) -> str:
@@ -102,7 +98,7 @@ def exchange_columns(terminal: Terminal, captures: int) -> list[LineColumn[Excha
         LineColumn("BODY", lambda r: str(r.body_bytes), 12, 5, 8, True, dim),
         LineColumn("NOTE", _note, 8, 15, 1000, style=_outcome_style, wraps=True),
     ]
-    return with_origin(columns, terminal, captures, _seen, _capture)
+    return with_origin(columns, terminal, captures, time_of_exchange, _capture)
 
 
 def exchange_lines(
@@ -116,7 +112,7 @@ def exchange_lines(
     `choose` picks its columns.
     """
     columns = choose(exchange_columns(terminal, captures))
-    return line_table(columns, terminal, captures, live, _seen, _capture)
+    return line_table(columns, terminal, captures, live, time_of_exchange, _capture)
 
 
 def with_origin(

@@ -18,18 +18,17 @@ from dissectors.budget import Budget
 from dissectors.decode.command_fields import command_fields
 from dissectors.decode.command_row import body_of, kind_of, name_of, request_name_of
 from dissectors.decode.pipeline import CommandSeen, Decode
-from dissectors.owned_folder import FolderRefused, OwnedFolder
+from dissectors.owned_folder import OwnedFolder
 from dissectors.quantities import counted
 from dissectors.remoting.headers import mask_secret
 from dissectors.remoting.messages.message import StoredMessage
-from dissectors.rows.tables import encodable_value
 from dissectors.tcp.capture import capture_index, packet_number
 from dissectors.times import text_of_time
 
 from ..ui.figures import size
+from ..ui.json_text import encoded_json
 from ..ui.option_values import usage_error
 from ..ui.output import naming
-from ..ui.status import CommandError, ExitStatus
 from .options import DecodeRequest
 from .row_run import RowSource, compiled
 from .sinks import Sink, with_cut
@@ -50,7 +49,6 @@ class MessageSeen(NamedTuple):
     place: int
     """index among the messages of the command"""
     message: StoredMessage
-    """decoded message"""
 
 
 class IndexRow(msgspec.Struct):
@@ -108,11 +106,8 @@ class MessagesSink(Sink[MessageSeen]):
     def __init__(self, request: DecodeRequest, names: Sequence[str], budget: Budget) -> None:
         self._budget = budget
         self._folder = Path(request.output)
-        try:
-            with naming(request.output):
-                self._owned = OwnedFolder(self._folder, KIND, request.force, names, private=True)
-        except FolderRefused as refusal:
-            raise CommandError(str(refusal), status=ExitStatus.USAGE) from None
+        with naming(request.output):
+            self._owned = OwnedFolder(self._folder, KIND, request.force, names, private=True)
         self._names = names
         self._most = MOST_MESSAGES if request.limit is None else request.limit
         self._left_out = 0
@@ -151,15 +146,13 @@ class MessagesSink(Sink[MessageSeen]):
             problem = "the body exceeds the decompression limit"
         if problem is None and (row.message.missing or row.seen.pdu.missing):
             problem = "part of the message was not captured"
-        self._index.write(_line_of(index_row_of(row, name, len(data), problem, self._names)))
+        index_row = index_row_of(row, name, len(data), problem, self._names)
+        self._index.write(encoded_json(index_row) + b"\n")
 
     def finish(self, decode: Decode) -> str:  # noqa: ARG002
-        try:
-            with naming(str(self._folder)):
-                self._index.close()
-                self._owned.finish()
-        except FolderRefused as refusal:
-            raise CommandError(str(refusal), status=ExitStatus.USAGE) from None
+        with naming(str(self._folder)):
+            self._index.close()
+            self._owned.finish()
         text = f"{counted(self._number, 'message')} → {self._folder}/ ({size(self._bytes)})"
         if self._left_out:
             text += f"; {counted(self._left_out, 'message')} more; raise --limit"
@@ -198,10 +191,3 @@ def index_row_of(
         compression=message.compression,
         problem=problem,
     )
-
-
-def _line_of(row: IndexRow) -> bytes:
-    try:
-        return msgspec.json.encode(row) + b"\n"
-    except UnicodeEncodeError:  # a lone surrogate
-        return msgspec.json.encode(encodable_value(msgspec.to_builtins(row))) + b"\n"

@@ -182,7 +182,6 @@ class DecodeRequest:
         *("commands", "verbose", "summary", "follow_conversation", "messages", "list_messages"),
         value=View.exchanges,
     )
-    """the selected view"""
     where: str = options.WHERE
     since: Moment | None = options.SINCE
     until: Moment | None = options.UNTIL

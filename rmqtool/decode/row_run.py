@@ -125,6 +125,7 @@ def chosen_lines(
     columns: Sequence[ArrowColumn], usual: Sequence[LineColumn[Row]], on_terminal: bool
 ) -> list[LineColumn[Row]]:
     """Return columns of lines: those with a default heading as usual, others by type."""
+    # Ranks in the requested order, all within the core: none yields its cells to another one.
     by_name = {column.title.lower(): column for column in usual}
     return [
         (by_name.get(column.name) or _line_column(column, on_terminal))._replace(

@@ -7,22 +7,26 @@ half result; a run that follows a capture is stopped on purpose, so its result i
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, cast
 
+from dissectors.decode.exchange_forms import columns_of, lines_of, log_of
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.decode.totals import COMMIT_LOG
 from dissectors.findings import FindingKind, Severity
 from dissectors.processes.choice import decode_of
 from dissectors.quantities import counted
 from dissectors.remoting.bodies.custom import decoding_with
-from dissectors.rows.encoded import EncodedBatch
+from dissectors.rows.encoded import EncodedBatch, EncodedRows, RowForm
 from dissectors.rows.record import ExchangeRecord
+from dissectors.rows.tables import csv_header, csv_of, jsonl_of
 from dissectors.times import between
 
+from ..api.tables.exchanges import EXCHANGES
 from ..ui.columns import text_of_hidden
-from ..ui.common_options import Order
+from ..ui.common_options import Order, RowFormat
 from ..ui.errors import print_note, said
 from ..ui.figures import text_of_counts
 from ..ui.interrupt import first_ends
@@ -31,18 +35,23 @@ from ..ui.output import refuse_inputs
 from ..ui.screen.progress import Progress
 from ..ui.sorting import Key, by_key, sort_key
 from ..ui.status import ExitStatus
-from .exchange_rows import exchange_rows, is_diagnosed
+from .exchange_lines import exchange_lines
 from .fail_on import Counts
 from .options import DecodeRequest, View
 from .row_run import (
     Row,
     RowSource,
+    chosen_sink,
     encoded_rows_for,
     has_times_of_day,
     is_live,
+    output_of,
+    output_terminal,
+    parquet_sink,
+    rows_of_table,
     time_of_day,
 )
-from .sinks import Sink, SortedSink
+from .sinks import DecodedLogSink, EncodedSink, LinesSink, Sink, SortedSink, SummarySink
 from .undecoded import nothing_decoded, refuse_terminal
 
 if TYPE_CHECKING:
@@ -288,7 +297,9 @@ class _Loop(Generic[Row]):
         if self._watch is not None:
             self._watch.engine.add_findings(findings)
             self._watch.engine.add_connections(conversations)
-            for line in event_lines_of(self._watch):
+            from ..summary.watch import event_lines
+
+            for line in event_lines(self._watch.look()):
                 print(line, file=sys.stderr)
 
     def _times_of_day(self) -> Callable[[Row], bool]:
@@ -311,13 +322,6 @@ def without_stayed(
     rows = cast(Sequence[ExchangeRecord], batch)
     rest = [row for row in rows if (row.conversation, row.request_packet) not in stayed]
     return cast(Sequence[Row], rest)
-
-
-def event_lines_of(watch: Watch) -> list[str]:
-    """Return changes of problems since the last check, as lines."""
-    from ..summary.watch import event_lines
-
-    return event_lines(watch.look())
 
 
 def watch_of(request: DecodeRequest, decode: Decode) -> Watch | None:
@@ -377,7 +381,7 @@ def _why_nothing(decode: Decode, result: RunCounts, request: DecodeRequest) -> s
         protocols = text_of_counts(stats.not_decoded)
         return f"no RocketMQ in {counted(stats.conversations, 'conversation')} ({protocols})"
     is_of_messages = request.view is View.list_messages
-    if request_has_window(decode):
+    if (decode.options.since, decode.options.until) != (None, None):
         what = "no message was seen" if is_of_messages else "nothing happened"
         return f"{what} between --since and --until"
     what = "message" if is_of_messages else "command"
@@ -387,11 +391,6 @@ def _why_nothing(decode: Decode, result: RunCounts, request: DecodeRequest) -> s
             " conversations"
         )
     return f"no {what} in {counted(stats.rocketmq_conversations, 'RocketMQ conversation')}"
-
-
-def request_has_window(decode: Decode) -> bool:
-    """Return whether the core filters by time."""
-    return decode.options.since is not None or decode.options.until is not None
 
 
 def check(decode: Decode) -> ExitStatus:
@@ -405,3 +404,59 @@ def check(decode: Decode) -> ExitStatus:
         return ExitStatus.OK
     print_note(f"--check: findings of severity error: {text_of_counts(errors)}")
     return ExitStatus.FINDINGS
+
+
+def exchange_rows(request: DecodeRequest, decode: Decode) -> RowSource[ExchangeRecord]:
+    """Return exchanges with the requested filter and sink."""
+    rows = rows_of_table(EXCHANGES, request, decode, lambda: _exchange_sink(request, decode))
+    # Several processes write encoded rows of their own (`encoded_rows_for`).
+    if request.view is not View.exchanges or type(decode) is not Decode:
+        return rows
+    if request.message_rows:
+        in_columns = request.format is RowFormat.parquet and not request.body_limit
+        return rows._replace(log=lambda: _log_of(decode)) if in_columns else rows
+    if request.format.is_json:
+        return rows._replace(encoded=lambda: _encoded(decode, lines_of))
+    if request.format is RowFormat.parquet:
+        return rows._replace(encoded=lambda: _encoded(decode, columns_of))
+    return rows
+
+
+def _log_of(decode: Decode) -> Iterator[EncodedBatch]:
+    from dissectors.message_rows.message_table import MessageTable
+
+    chunks = decode.counted_exchanges()
+    return log_of(decode.sources, chunks, decode.add_findings, MessageTable())
+
+
+def _encoded(decode: Decode, form: Callable[..., Iterable[EncodedRows]]) -> Iterable[EncodedRows]:
+    return form(decode.sources, decode.counted_exchanges(), decode.add_findings)
+
+
+def _exchange_sink(request: DecodeRequest, decode: Decode) -> Sink[ExchangeRecord]:
+    names = decode.sources
+    if request.columns:
+        return chosen_sink(request, EXCHANGES, names, exchange_lines)
+    if request.to_folder:
+        form = str(request.format)
+        options = request.restrictions()
+        return DecodedLogSink(
+            *(Path(request.output), request.force, options, names, form, request.message_rows),
+            request.partition,
+        )
+    if request.format is RowFormat.parquet:
+        return parquet_sink(request, EXCHANGES.arrow_columns(), "exchange", RowForm.arrow)
+    output = output_of(request)
+    terminal = output_terminal(request)
+    if request.view is View.summary:
+        return SummarySink(output, terminal, names, request.format.is_json, is_diagnosed(request))
+    if request.format.is_json:
+        return EncodedSink(output, jsonl_of, to_screen=terminal.is_terminal, form=RowForm.jsonl)
+    if request.format is RowFormat.csv:
+        return EncodedSink(output, csv_of, csv_header(), form=RowForm.csv)
+    return LinesSink(output, exchange_lines(terminal, len(names), is_live(request)))
+
+
+def is_diagnosed(request: DecodeRequest) -> bool:
+    """Return whether the summary has a diagnosis, which needs all rows."""
+    return request.view is View.summary and not request.where and request.limit is None

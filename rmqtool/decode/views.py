@@ -31,7 +31,7 @@ from ..ui.columns import LineColumn, LineTable
 from ..ui.console import Style, Terminal, one_line
 from ..ui.figures import duration
 from ..ui.output import Output
-from ..ui.screen.trees import tree_lines
+from ..ui.screen.shapes import tree_lines
 from .exchange_lines import dim, line_table, with_origin
 from .options import DecodeRequest
 from .row_run import (

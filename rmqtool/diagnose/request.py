@@ -16,7 +16,7 @@ from ..live import options as live
 from ..ui import common_options as options
 from ..ui.common_options import ObjectFormat
 from ..ui.console import When
-from ..ui.declared import argument, declared, named_options, option
+from ..ui.declared import argument, declared, named_options, option, text_option
 from ..ui.option_values import refuse_named, usage_error
 from ..ui.output import refuse_text_as_page
 from ..ui.status import CommandError, ExitStatus
@@ -82,13 +82,12 @@ class DiagnoseRequest:
     explain: str | None = option(
         "Explain a rule: evidence, explanation, advice, limits.", _WHAT, metavar="RULE"
     )
-    rules: Sequence[DiagnosisRule] = option(
+    rules: Sequence[DiagnosisRule] = text_option(
         "Check only this rule; repeatable.",
         _WHAT,
         [],
         names="--rule",
         metavar="RULE",
-        typed=list[str],
         read=chosen_rules,
     )
     store: StoreEvidence | None = options.STORE
@@ -118,12 +117,11 @@ class DiagnoseRequest:
     )
     output: str = options.OUTPUT
     force: bool = options.FORCE
-    fail_on: Sequence[str] = option(
+    fail_on: Sequence[str] = text_option(
         "Exit 4 on this severity or higher, or this rule; repeatable.",
         _OUTPUT,
         [],
         metavar="error|warning|info|RULE",
-        typed=list[str],
         read=_conditions,
     )
     colour: When = options.COLOR

@@ -9,7 +9,7 @@ from analytics.diagnosis.rule import COVERED, DiagnosisRule
 
 from ..ui.console import Style, Terminal, terminal_of_output
 from ..ui.option_values import usage_error
-from ..ui.output import Output
+from ..ui.output import write_text
 from ..ui.screen.panels import Labelled, fact_lines
 from ..ui.status import ExitStatus
 from .request import DiagnoseRequest, known_rule
@@ -74,7 +74,5 @@ def _terminal_of(request: DiagnoseRequest, option: str) -> Terminal:
 
 
 def _write(request: DiagnoseRequest, lines: list[str]) -> ExitStatus:
-    output = Output(request.output, force=request.force)
-    output.write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
-    output.finish()
+    write_text(request.output, lines, request.force)
     return ExitStatus.OK

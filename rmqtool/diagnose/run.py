@@ -47,7 +47,10 @@ def run_diagnose(request: DiagnoseRequest) -> ExitStatus:
     if not captures:
         refuse_capture_options(request.named_options)
     if others:
-        _read_all_rows(request, others, window, engine)
+        from analytics.inputs.inputs import inputs_of
+
+        for item in inputs_of(others, window):
+            _read_rows(request, item, engine)
     if captures:
         _read_captures(request, captures, engine)
     status = write_diagnosis(request, engine.diagnosis(), ", ".join(map(_short, request.inputs)))
@@ -76,29 +79,14 @@ def _split(names: Sequence[str], window: TimeWindow) -> tuple[list[str], list[st
 def _has_rows(name: str, window: TimeWindow) -> bool:
     if not os.path.exists(name) or is_capture(name):
         return False
-    from analytics.inputs.inputs import InputError, InputKind, inputs_of
+    from analytics.inputs.inputs import InputKind, inputs_of
 
-    try:
-        inputs = inputs_of([name], window)
-    except InputError as error:
-        raise CommandError(str(error), getattr(error, "hint", "")) from None
+    inputs = inputs_of([name], window)
     if any(item.kind is InputKind.remote for item in inputs):
         raise CommandError(f"{name}: remote inputs are for `rmqtool report`")
     if any(item.kind is InputKind.cells for item in inputs):
         raise CommandError(f"{name} has cells, not exchanges", f"show them: rmqtool report {name}")
     return all(item.kind is not InputKind.captures for item in inputs)
-
-
-def _read_all_rows(
-    request: DiagnoseRequest, names: Sequence[str], window: TimeWindow, engine: Engine
-) -> None:
-    from analytics.inputs.inputs import InputError, inputs_of
-
-    try:
-        for item in inputs_of(names, window):
-            _read_rows(request, item, engine)
-    except InputError as error:
-        raise CommandError(str(error), getattr(error, "hint", "")) from None
 
 
 def _read_rows(request: DiagnoseRequest, source: Input, engine: Engine) -> None:

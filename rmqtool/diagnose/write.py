@@ -27,18 +27,13 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 def write_diagnosis(request: DiagnoseRequest, diagnosis: Diagnosis, name: str) -> ExitStatus:
     """Write the diagnosis; return the status by --fail-on."""
-    output = problems_output(request)
-    try:
+    with problems_output(request) as output:
         if request.format.is_json:
             write_objects(output, map(as_json, diagnosis.problems))
         else:
             terminal = terminal_of_output(request.output, request.colour)
             lines = diagnosis_lines(diagnosis, name, terminal, request.verbose)
             output.write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
-        output.finish()
-    except BaseException:
-        output.discard()
-        raise
     return status_of(request, diagnosis)
 
 

@@ -113,7 +113,7 @@ def _write_markdown(text: str, color: When) -> None:
     if not terminal.is_terminal and color is not When.always:
         print(text.rstrip("\n"))
         return
-    from ..ui.screen.documents import document_lines
+    from ..ui.screen.drawing import document_lines
 
     shown = terminal._replace(width=min(terminal.width, _WIDEST))
     print("\n".join(document_lines(text, shown)))

@@ -32,7 +32,7 @@ from ..ui.console import Style, one_line, styled, terminal_of
 from ..ui.errors import print_note
 from ..ui.json_array import rows_output
 from ..ui.json_text import json_line
-from ..ui.screen.trees import tree_lines
+from ..ui.screen.shapes import tree_lines
 from ..ui.status import CommandError, ExitStatus
 from .options import HexRequest
 from .pasted import BytesForm, BytesFormError, SideBytes, decode_input
@@ -126,12 +126,11 @@ def _run(request: HexRequest) -> ExitStatus:
     shown = 0
     findings: list[Finding] = []
     view = _View(request, name)
-    output = rows_output("-", request.format is RowFormat.json)
     encoding = ("utf-8" if request.format.is_json else sys.stdout.encoding or "utf-8", "replace")
     batches: Iterable[list[CommandSeen]] = decode.commands()
     if not isinstance(parts, Iterator):  # a response without request comes last
         batches = [sorted((seen for batch in batches for seen in batch), key=_place_of)]
-    try:
+    with rows_output("-", request.format is RowFormat.json) as output:
         for batch in batches:
             for seen in batch:
                 shown += 1
@@ -139,10 +138,6 @@ def _run(request: HexRequest) -> ExitStatus:
             findings += decode.take_findings()
             if batch:
                 output.flush()
-        output.finish()
-    except BaseException:
-        output.discard()
-        raise
     findings += decode.take_findings()
     if not shown:
         _refuse_missing(request)

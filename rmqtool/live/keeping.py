@@ -140,7 +140,6 @@ class _KeptPackets:
         assert live.keep is not None
         self.name = live.keep
         self.packets = 0
-        """packets written"""
         self.size = 0
         """bytes of the file, once it is finished"""
         self._secrets_read = 0

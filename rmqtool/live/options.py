@@ -78,6 +78,20 @@ PROMISCUOUS = option(
     value=True,
     read=lambda _option, only_own: not only_own,
 )
+
+
+def buffer(text: str) -> Any:
+    """Return the option `--buffer` of a command that captures."""
+    return text_option(
+        text,
+        _CAPTURE,
+        "64MiB",
+        metavar="SIZE",
+        value=RING_BYTES,
+        read=lambda option, size: size_option(option, size) or 0,
+    )
+
+
 USER = option(
     "Switch to this user after opening the interface (default: the user who ran sudo).",
     _CAPTURE,
@@ -96,12 +110,11 @@ def _overdue(option: str, text: str) -> int:
 class LiveRequest:
     """The source of packets, and the packet file."""
 
-    interface: str = option(
+    interface: str = text_option(
         "Capture from this network interface.",
         _CAPTURE,
         metavar="NAME",
         value="",
-        typed=str | None,
         read=_interface,
         needs=("list_interfaces",),
     )
@@ -117,15 +130,7 @@ class LiveRequest:
     """key log whose secrets are written to the packet file; empty: none"""
     duration: float | None = duration(_CAPTURE)
     promiscuous: bool = PROMISCUOUS
-    buffer: int = option(
-        "Capture buffer size; packets beyond it are dropped.",
-        _CAPTURE,
-        "64MiB",
-        metavar="SIZE",
-        value=RING_BYTES,
-        typed=str,
-        read=lambda option, text: size_option(option, text) or 0,
-    )
+    buffer: int = buffer("Capture buffer size; packets beyond it are dropped.")
     user: str | None = USER
 
 
@@ -133,13 +138,12 @@ class LiveRequest:
 class LiveDecodeRequest(DecodeRequest, LiveRequest):
     """A `decode live` command: a live capture, decoded as `decode pcap` decodes a growing one."""
 
-    unanswered_after: int = option(
+    unanswered_after: int = text_option(
         "Show a request as unanswered after this time (long polls: 30s).",
         _CAPTURE,
         "5s",
         metavar="TIME",
         value=UNANSWERED_AFTER,
-        typed=str,
         read=_overdue,
     )
     body_limit: int | None = replace(BODY_LIMIT, needs=("plugin", "view"))

@@ -17,8 +17,6 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
-from analytics.errors import ReportError
-
 from ..ui.errors import text_of_error
 from ..version import VERSION
 from .sources import (
@@ -316,8 +314,6 @@ def _with_tool_errors(ask: Callable[[], Result]) -> Result:
     """Return the result of `ask`; turn its expected errors into ToolError."""
     try:
         return ask()
-    except ReportError as error:
-        raise ToolError(f"{error.message}\n{error.hint}".strip()) from error
     except OSError as error:
         raise ToolError(str(error)) from error
     except Exception as error:

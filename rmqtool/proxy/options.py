@@ -23,7 +23,7 @@ from ..send import targets
 from ..ui import common_options as common
 from ..ui.common_options import ObjectFormat
 from ..ui.console import When
-from ..ui.declared import declared, named_options, option
+from ..ui.declared import declared, named_options, option, text_option
 from ..ui.option_names import command_error
 from ..ui.option_values import refuse_named, usage_error
 from ..ui.output import refuse_same_file, refuse_text_as_page
@@ -59,13 +59,12 @@ class ProxyRequest:
     tls_any_name: bool = targets.TLS_ANY_NAME
     tls_cert: str | None = targets.TLS_CERT
     tls_key: str | None = targets.TLS_KEY
-    listen: tuple[str, int] = option(
+    listen: tuple[str, int] = text_option(
         "Address for clients; port 0 picks a free port.",
         _LISTEN,
         f"127.0.0.1:{ports.NAMESRV}",
         metavar="ADDRESS[:PORT]",
         value=("127.0.0.1", ports.NAMESRV),
-        typed=str,
         read=_endpoint_of,
     )
     allow_remote: bool = option(
@@ -128,7 +127,7 @@ def options_of(given: ProxyRequest) -> tuple[ProxyOptions, Guard]:
     try:
         namesrv = ProducerConfig(group="proxy", namesrv=given.namesrv or "").namesrv_addresses()
     except (ConfigError, NameServerError) as error:
-        raise command_error(error, ExitStatus.USAGE) from None
+        raise command_error(error) from None
     for name, file in (("--listen-cert", given.listen_cert), ("--listen-key", given.listen_key)):
         if file is not None and not Path(file).is_file():
             raise usage_error(name, f"there is no file {file}")
@@ -145,7 +144,7 @@ def options_of(given: ProxyRequest) -> tuple[ProxyOptions, Guard]:
             raise usage_error("--grpc", f"{given.grpc!r} is not HOST:PORT")
         agreement.add([given.grpc])
     guard = Guard(agreement)
-    injections, seed = faults_of(given)
+    injections, seed = faults_of(given.fault, given.faults, given.seed)
     try:
         check_injections(injections)
     except SandboxError as error:
@@ -172,7 +171,7 @@ def options_of(given: ProxyRequest) -> tuple[ProxyOptions, Guard]:
     try:
         check_options(options)
     except ConfigError as error:
-        raise command_error(error, ExitStatus.USAGE) from None
+        raise command_error(error) from None
     return options, guard
 
 

@@ -157,13 +157,12 @@ class ReplayRequest:
         "What --sample keeps together; key: sharding key, first key, or UNIQ_KEY.",
         _SELECTION,
     )
-    include: frozenset[OptionalKind] = option(
+    include: frozenset[OptionalKind] = text_option(
         "Also replay these messages; repeatable.",
         _SELECTION,
         [],
         metavar="|".join(OptionalKind),
         value=frozenset(),
-        typed=list[str],
         read=lambda name, texts: frozenset(one_of(OptionalKind, name, text) for text in texts),
     )
     rewrite: list[str] = option(
@@ -258,13 +257,12 @@ class ReplayRequest:
     sync: Sync = common.choice(
         Sync, "When to sync the journal to disk.", _RESULTS, Sync.second, names="--fsync"
     )
-    fail_on: list[ComparisonCondition] = option(
+    fail_on: list[ComparisonCondition] = text_option(
         "Exit 4 on new-failures, 'failures>1%', 'p99>2x', or 'late-p99>50ms' (behind schedule);"
         " repeatable.",
         _RESULTS,
         [],
         metavar="CONDITION",
-        typed=list[str],
         read=lambda name, texts: [targets.value_of(name, condition_of, text) for text in texts],
     )
     format: ObjectFormat = option(

@@ -16,7 +16,7 @@ from ..ui.console import Style, Terminal, one_line
 from ..ui.figures import count, duration, share
 from ..ui.json_text import json_line
 from ..ui.screen.panels import Labelled, fact_lines, indented_facts
-from ..ui.screen.tables import table_lines
+from ..ui.screen.shapes import table_lines
 from .plan_lines import reason_lines
 
 _Row = TypeVar("_Row")

@@ -49,9 +49,9 @@ def _show(ready: PreparedReplay) -> ExitStatus:
     terminal = terminal_of(sys.stdout, request.colour)
     table = plan_lines(terminal, len(planned.source.sources), request.is_live)
     as_json = request.format.is_json
-    output = rows_output("-", request.format is ObjectFormat.json)
     progress = Progress(sys.stderr, not request.quiet and not terminal.is_terminal, "sends")
-    try:
+    # Lines for people are printed; for them, nothing is written to the output.
+    with rows_output("-", request.format is ObjectFormat.json) as output:
         stoppable = first_ends(planned.stop) if request.is_live else nullcontext()
         with stoppable, ended_in_time(request, planned.stop):
             for batch in batches_of(planned):
@@ -64,13 +64,8 @@ def _show(ready: PreparedReplay) -> ExitStatus:
                 total = planned.source.decode.bytes_total if planned.source.decode else None
                 progress.update(planned.source.bytes_read, total, planned.sends)
         progress.clear()
-        if as_json:
-            output.finish()
-        else:
+        if not as_json:
             _print(table.rest())
-    except BaseException:
-        output.discard()
-        raise
     note_cut_sources(planned)
     if request.interface is None:
         refuse_undecoded(planned)

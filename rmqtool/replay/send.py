@@ -68,8 +68,8 @@ from ..ui.figures import count, duration, share
 from ..ui.interrupt import first_ends
 from ..ui.option_names import in_options
 from ..ui.option_values import about, usage_error
+from ..ui.screen.panels import typed
 from ..ui.screen.progress import Far, Progress
-from ..ui.screen.prompts import typed
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
 from .options import RAW

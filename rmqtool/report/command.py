@@ -26,7 +26,7 @@ def _run(request: ReportRequest) -> ExitStatus:
     More: rmqtool help reports.
     """
     if request.show_list:
-        from .listing import show_reports
+        from .output import show_reports
 
         return show_reports(request)
     request.refuse_unused()

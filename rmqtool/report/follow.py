@@ -29,8 +29,7 @@ from ..ui.screen.progress import StageLine
 from ..ui.status import CommandError, ExitStatus
 from .options import EngineChoice, ReportRequest
 from .output import check_output, write_report
-from .run import add_cells, report_errors, results_of
-from .starting import Starting
+from .run import Starting, add_cells, logs_if_wanted, results_of
 
 if TYPE_CHECKING:
     from analytics.inputs.inputs import Input
@@ -65,7 +64,7 @@ def follow_report(request: ReportRequest) -> ExitStatus:
             f"{folder} is a decoded log", "name the folder in which captures or logs arrive"
         )
     stopped = threading.Event()
-    with report_errors(request), closing(CellFolder.followed(kept)) as state:
+    with logs_if_wanted(request), closing(CellFolder.followed(kept)) as state:
         batches = _Batches(request, folder, state)
         with first_ends(stopped.set):
             if request.engine is EngineChoice.spark:

@@ -64,13 +64,10 @@ def _run(request: ReportRequest) -> ExitStatus:
     try:
         with ExitStack() as stack:
             _write(request, read_by_spark(request, session, stack))
-    except CommandError:
+    except (CommandError, ReportError):
         raise
-    except ReportError as error:
-        raise CommandError(error.message, error.hint) from error
     except Exception as error:
-        reason = reason_of(error)
-        raise CommandError(reason.message, reason.hint) from error
+        raise reason_of(error) from error
     finally:
         session.stop()
     return ExitStatus.OK

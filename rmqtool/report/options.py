@@ -17,7 +17,6 @@ from ..ui.console import When
 from ..ui.declared import argument, declared, derived, named_options, option, text_option
 from ..ui.option_values import duration_option, refuse_named, time_option, usage_error
 from ..ui.output import refuse_text_as_page
-from ..ui.status import CommandError, ExitStatus
 
 if TYPE_CHECKING:
     from analytics.report import LatencyObjective, ReportOptions
@@ -210,7 +209,7 @@ def _cells(
     force: bool,
     follow: bool,
 ) -> str | None:
-    """Return the folder for cells; raise CommandError if it cannot be written."""
+    """Return the folder for cells; raise CommandError or FolderRefused if it cannot be written."""
     if folder is None:
         if follow:
             raise usage_error("--follow", f"needs {option} FOLDER for its state")
@@ -222,12 +221,9 @@ def _cells(
     if follow:  # it is added to
         return folder
     from analytics.cells import KIND
-    from dissectors.owned_folder import FolderRefused, check_folder
+    from dissectors.owned_folder import check_folder
 
-    try:
-        check_folder(Path(folder), KIND, force)
-    except FolderRefused as refusal:
-        raise CommandError(str(refusal), status=ExitStatus.USAGE) from None
+    check_folder(Path(folder), KIND, force)
     return folder
 
 
@@ -355,14 +351,13 @@ class ReportRequest:
         read=_memory,
         needs=("master",),
     )
-    settings: dict[str, str] = option(
+    settings: dict[str, str] = text_option(
         "Set a Spark property; repeatable.",
         _SPARK,
         [],
         names="--conf",
         metavar="NAME=VALUE",
         value={},
-        typed=list[str],
         read=_settings,
     )
     verbose: bool = option("Show Spark and Java log output.", _SPARK, False)

@@ -17,19 +17,21 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from dissectors.owned_folder import MARKER, FolderRefused, OwnedFolder, check_folder
+from dissectors.owned_folder import MARKER, OwnedFolder, check_folder
 from dissectors.quantities import counted
 from dissectors.tcp.source import is_capture_name
 from dissectors.times import text_of_time
 
-from ..ui.console import Terminal, terminal_of_output
+from ..ui.console import Style, Terminal, terminal_of_output
+from ..ui.extras import REPORT_LIBRARIES, require
 from ..ui.figures import size
 from ..ui.json_text import visible_json
-from ..ui.option_values import text_of_moment, usage_error
-from ..ui.output import Output, naming, refuse_existing, refuse_inputs
+from ..ui.option_values import refuse_named, text_of_moment, usage_error
+from ..ui.output import Output, naming, refuse_existing, refuse_inputs, write_text
+from ..ui.screen.panels import Labelled, fact_lines
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
-from .options import ReportFormat, ReportRequest
+from .options import ALL, ReportFormat, ReportRequest
 from .text import report_lines, shower_of
 
 if TYPE_CHECKING:
@@ -46,7 +48,6 @@ class About(NamedTuple):
     """The origin of a report."""
 
     inputs: Sequence[str]
-    """names of the inputs"""
     compare: Sequence[str]
     """names of the inputs for comparison"""
     chosen: dict[str, str]
@@ -72,10 +73,7 @@ def check_output(request: ReportRequest) -> None:
     if request.output != "-" and not path.parent.is_dir():
         raise CommandError(f"{path.parent} is not a folder, so {path} cannot be written in it")
     if to_folder:
-        try:
-            check_folder(path, KIND, request.force, [*request.inputs, *request.compare])
-        except FolderRefused as refusal:
-            raise CommandError(str(refusal), status=ExitStatus.USAGE) from None
+        check_folder(path, KIND, request.force, [*request.inputs, *request.compare])
     inputs = [*request.inputs, *request.compare]
     refuse_inputs(request.output, [*inputs, *_captures_in(inputs)])
     if not to_folder:
@@ -106,8 +104,7 @@ def write_report(
     about = About(request.inputs, request.compare, _chosen(request), notes)
     if _is_folder(request):
         return [_write_folder(request, results, about)]
-    output = Output(request.output, force=request.force)
-    try:
+    with Output(request.output, force=request.force) as output:
         if request.format is ReportFormat.table:
             _write_text(output, results, request)
         else:
@@ -115,10 +112,6 @@ def write_report(
             shown = form is ReportFormat.json and output.path is None and sys.stdout.isatty()
             for data in _encoded(form, results, about):
                 output.write(visible_json(data) if shown else data)
-        output.finish()
-    except BaseException:
-        output.discard()
-        raise
     return [f"{size(output.written)} → {output.path}"] if output.path is not None else []
 
 
@@ -148,16 +141,10 @@ def _encoded(form: ReportFormat, results: Sequence[ReportResult], about: About) 
 def _write_folder(request: ReportRequest, results: Sequence[ReportResult], about: About) -> str:
     folder = Path(request.output)
     with naming(str(folder)):
-        try:
-            owned = OwnedFolder(folder, KIND, request.force, [*request.inputs, *request.compare])
-        except FolderRefused as refusal:
-            raise CommandError(str(refusal), status=ExitStatus.USAGE) from None
+        owned = OwnedFolder(folder, KIND, request.force, [*request.inputs, *request.compare])
         try:
             _fill(owned.path, request.format, results, about)
             owned.finish()
-        except FolderRefused as refusal:
-            owned.discard()
-            raise CommandError(str(refusal), status=ExitStatus.USAGE) from None
         except BaseException:
             owned.discard()
             raise
@@ -287,3 +274,34 @@ def _chosen(request: ReportRequest) -> dict[str, str]:
         "decode-as": ",".join(map(str, sorted(request.decode_as))),
     }
     return {name: text for name, text in texts.items() if text}
+
+
+def show_reports(request: ReportRequest) -> ExitStatus:
+    """Write the list of reports to standard output or the `-o` file."""
+    require("a report", "report", *REPORT_LIBRARIES)
+    from analytics.reports import report_names, report_of
+
+    for word in request.words:
+        if word not in (*report_names(), ALL):
+            raise usage_error("--list", f"{word} is not a report; omit it")
+    refuse_named(request.named_options, ("tables",), "cannot be combined with --list; omit it")
+    named = [] if ALL in request.words else list(dict.fromkeys(request.words))
+    terminal = output_terminal(request)
+
+    def labelled(depth: int, name: str, text: str) -> Labelled:
+        label = f"{' ' * depth}{name}:"
+        return Labelled(text, label=label, label_style=Style.BOLD, indent=len(label) + 1)
+
+    lines = []
+    for name in named or report_names():
+        report = report_of(name)
+        facts = [labelled(0, name, report.question)]
+        for table in report.tables:
+            facts.append(labelled(2, table.name, table.meaning))
+            for column in table.columns:
+                kind = f"{column.type}, {column.unit}" if column.unit else column.type
+                text = f"{column.name} ({kind}): {column.meaning}"
+                facts.append(Labelled(text, indent=4, hang=2))
+        lines += fact_lines(facts, terminal)
+    write_text(request.output, lines, request.force)
+    return ExitStatus.OK

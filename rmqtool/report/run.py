@@ -12,11 +12,11 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from analytics.reports import REPORT_MODULES
 from dissectors.owned_folder import OwnedFolder
@@ -27,12 +27,12 @@ from ..ui.common_options import refuse_capture_options
 from ..ui.errors import print_note
 from ..ui.extras import CONNECT_LIBRARIES, REPORT_LIBRARIES, SPARK_LIBRARIES, are_installed, require
 from ..ui.figures import duration, size
+from ..ui.interrupt import Apart
 from ..ui.option_values import refuse_named, text_of_moment, usage_error, where_option
 from ..ui.screen.progress import Far, StageLine
 from ..ui.status import CommandError, ExitStatus
 from ..version import VERSION
 from .options import EngineChoice, ReportFormat, ReportRequest
-from .starting import Starting
 
 if TYPE_CHECKING:
     from analytics.cells import CellFolder
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from analytics.result import ReportResult
     from analytics.spark.session import Session
 
+    from ..ui.screen.progress import StageLine
 
 _NAME: Final = re.compile(r"[a-z]+(?:[-_][a-z]+)*")
 """what may be meant as the name of a report"""
@@ -62,7 +63,7 @@ def run_report(request: ReportRequest) -> ExitStatus:
 
     _check_master(request)
     check_output(request)
-    with report_errors(request):
+    with logs_if_wanted(request):
         results, notes = results_of(request)
     written = write_report(request, results, notes)
     if not request.quiet:
@@ -72,16 +73,12 @@ def run_report(request: ReportRequest) -> ExitStatus:
 
 
 @contextmanager
-def report_errors(request: ReportRequest) -> Iterator[None]:
-    """Raise CommandError for a report that fails; show logs only if they are requested."""
-    from analytics.errors import ReportError
-
+def logs_if_wanted(request: ReportRequest) -> Iterator[None]:
+    """Show the logs of libraries only if they are requested."""
     if not request.verbose:  # py4j logs interrupted calls with a traceback
         logging.disable(logging.CRITICAL)
     try:
         yield
-    except ReportError as error:
-        raise CommandError(error.message, error.hint) from error
     finally:
         logging.disable(logging.NOTSET)
 
@@ -522,3 +519,77 @@ def _tasks_of(session: Session) -> Callable[[], Far]:
         return Far(f"{done} of {total} tasks", done / total) if total > 1 else Far("")
 
     return far
+
+
+Value = TypeVar("Value")
+_MOST_FAIL: Final = 3.0
+"""Seconds to wait at the end until threads notice that their calls were ended. An import that
+Ctrl-C interrupts in the main thread can block them for ever."""
+
+
+class Starting:
+    """Spark, from its start to its end; a context manager.
+
+    It starts and computes in separate threads, because PySpark and gRPC have waits that signals do
+    not interrupt. After an error or Ctrl-C everything is ended at once, even a start in progress;
+    pending calls then fail.
+    """
+
+    def __init__(self, request: ReportRequest, steps: StageLine) -> None:
+        """Start Spark; raise ReportError if that fails. `steps` shows the shutdown."""
+        from analytics.spark.connect import load_libraries
+        from analytics.spark.java import java_of
+        from analytics.spark.launch import Launch
+        from analytics.spark.session import SessionOptions, start_session
+
+        options = SessionOptions(
+            master=request.master,
+            memory=request.memory,
+            verbose=request.verbose,
+            settings=request.settings,
+        )
+        if request.is_connect:
+            load_libraries()
+        else:
+            java_of()  # without Java, this error is enough
+        self._steps = steps
+        self._launch = launch = Launch()
+        self._start = Apart(lambda: start_session(options, launch))
+        self._wait_for_failure: Callable[[float], bool] | None = None
+
+    def __enter__(self) -> Starting:
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, *rest: object) -> None:
+        if error is None:
+            self._end(self.session())
+        else:
+            self._abort()
+
+    def session(self) -> Session:
+        """Wait for Spark; raise the error of a failed start."""
+        return self._start.result()
+
+    def computed(self, work: Callable[[], Value]) -> Value:
+        """Run `work` with the session; return its result or raise its error."""
+        computing = Apart(work)
+        self._wait_for_failure = computing.wait
+        return computing.result()
+
+    def _end(self, session: Session) -> None:
+        try:
+            session.stop()
+        except KeyboardInterrupt:
+            self._abort()
+            raise
+
+    def _abort(self) -> None:
+        self._steps.at("ending")
+        if not self._start.is_done:  # the thread then sees an error and ends
+            self._launch.kill()
+        if not self._start.wait(_MOST_FAIL):
+            return
+        with suppress(Exception):  # the failed start was already reported to the caller
+            self.session().abort()
+        if self._wait_for_failure is not None:
+            self._wait_for_failure(_MOST_FAIL)

@@ -18,7 +18,7 @@ from ..ui.console import Style, Terminal, cells, one_line
 from ..ui.figures import count, duration, moment, size
 from ..ui.remark import cause_of
 from ..ui.screen.panels import Labelled, fact_lines
-from ..ui.screen.tables import table_lines
+from ..ui.screen.shapes import table_lines
 
 if TYPE_CHECKING:
     from analytics.report import ReportTable, Row, TableColumn
@@ -150,6 +150,7 @@ def percentage(part: float) -> str:
     """Return a share as a percentage; only exact values become 0% and 100%."""
     if part in (0, 1):
         return f"{part:.0%}"
+    # What would be rounded to 0.0% or 100.0% is neither.
     if 0 < part < 0.001:
         return "<0.1%"
     return f"{100 * part:.1f}%" if part < 0.9995 or part > 1 else "99.9%"

@@ -44,7 +44,6 @@ class BadLine(NamedTuple):
     number: int
     """line number, from 1"""
     reason: str
-    """reason"""
 
 
 class LineReader:

@@ -178,22 +178,20 @@ class SendCommand:
     mode: SendMode = common.choice(SendMode, "Send mode.", _SENDING)
     timeout_ms: int = targets.timeout("Timeout of a send including retries.")
     retries: int = targets.RETRIES
-    fault_strategy: FaultSettings | None = option(
+    fault_strategy: FaultSettings | None = text_option(
         "Avoid failed or slow brokers like a Java client of that generation.",
         _SENDING,
         _OFF,
         metavar="off|4.7|4.8|5.1",
         value=None,
-        typed=str,
         read=_fault_of,
     )
-    client: int = option(
+    client: int = text_option(
         "Behave like this Java client release, such as 4.9.8.",
         _SENDING,
         "5.3.3",
         metavar="RELEASE",
         value=version_of_release("5.3.3"),
-        typed=str,
         read=_release_of,
     )
     """version of the protocol"""

@@ -44,8 +44,7 @@ from ..ui.screen.progress import Far, Progress
 from ..ui.status import CommandError, ExitStatus
 from .input_lines import BadLine, LineReader, Outgoing
 from .options import SendCommand, config_of, message_of
-from .result_lines import Ended, attempt_lines, is_good, json_of, rows_of
-from .summary import SendSummary, summary_lines
+from .results import Ended, SendSummary, attempt_lines, is_good, json_of, rows_of, summary_lines
 from .targets import Question, agreement_of
 
 _AT_ONCE: Final = 512

@@ -25,7 +25,7 @@ from replay.safety import WAY_OUT, Agreement, Guard, TargetRefused
 from ..ui.declared import option, text_option
 from ..ui.option_names import command_error
 from ..ui.option_values import about, usage_error
-from ..ui.screen.prompts import asked, typed
+from ..ui.screen.panels import asked, typed
 from ..ui.status import CommandError, ExitStatus
 
 TITLE: Final = "Confirmation needed"
@@ -60,14 +60,13 @@ def rate(panel: str) -> Any:
 
 def timeout(text: str, panel: str = "Sending") -> Any:
     """Return the option `--timeout`, whose value is in milliseconds."""
-    return option(
+    return text_option(
         text,
         panel,
         "3s",
         names="--timeout",
         metavar="TIME",
         value=3000,
-        typed=str,
         read=milliseconds,
     )
 
@@ -116,7 +115,7 @@ def client_config(given: ClientOptions, namesrv: str | None, **settings: Any) ->
         refuse_no_namesrv(config.namesrv)
         config.namesrv_addresses()  # refuses invalid addresses
     except (ConfigError, NameServerError) as error:
-        raise command_error(error, ExitStatus.USAGE) from None
+        raise command_error(error) from None
     return config
 
 

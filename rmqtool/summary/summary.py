@@ -64,13 +64,10 @@ class ResponseCount:
     """How often a response came, and an example."""
 
     count: int = 0
-    """responses"""
     failed: int = 0
-    """failure responses"""
     requests: dict[str, int] = field(default_factory=dict)
     """requests by name"""
     example: ExchangeRecord | None = None
-    """the first example"""
 
 
 @dataclass(slots=True)
@@ -78,7 +75,6 @@ class Peer(Outcomes):
     """A client: an address with a language and a version, or a conversation."""
 
     first: ExchangeRecord | None = None
-    """the first exchange"""
     reversed: int = 0
     """exchanges requested by the other end"""
     conversations: set[int] = field(default_factory=set)

@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from analytics.diagnosis.problem import as_json
 from dissectors.decode.decoded_log import capture_entry
 from dissectors.decode.totals import TOTALS, DecodeStats
 from dissectors.rows.record import ExchangeRecord
-from dissectors.rows.tables import encodable_value
 from dissectors.tcp.capture import packet_number
 from dissectors.times import text_of_time
 
+from ..ui.json_text import encoded_json
 from .summary import OperationCount, Peer, Summary
-from .summary_tables import (
+from .summary_text import (
     NamedProxy,
     clients,
     conversations,
@@ -91,10 +89,7 @@ def summary_json(summary: Summary, stats: DecodeStats, diagnosis: Diagnosis | No
             for kind, number in stats.finding_counts.items()
         ],
     }
-    try:
-        return msgspec.json.encode(shown) + b"\n"
-    except UnicodeEncodeError:  # a lone surrogate
-        return msgspec.json.encode(encodable_value(shown)) + b"\n"
+    return encoded_json(shown) + b"\n"
 
 
 def _time(ns: int | None) -> str | None:

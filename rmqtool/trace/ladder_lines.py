@@ -15,7 +15,7 @@ from dissectors.rows.message_record import DEAD, REFUSED, RETURNED, ROLLED_BACK,
 
 from ..ui.console import UNLIMITED, Style, Terminal, cut, one_line
 from ..ui.figures import clock, day, duration, zone_name
-from ..ui.screen.ladders import Ladder
+from ..ui.screen.shapes import Ladder
 
 WIDEST: Final = 160
 """width of a ladder without a terminal, and at most"""

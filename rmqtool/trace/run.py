@@ -25,7 +25,7 @@ from dissectors.times import Moment
 from dissectors.where.fields import message_fields
 
 from ..api.lives import add_stores, searched
-from ..decode.undecoded import nothing_decoded
+from ..decode.undecoded import nothing_decoded, refuse_terminal
 from ..ui.common_options import refuse_capture_options
 from ..ui.console import Terminal, terminal_of_output
 from ..ui.errors import print_note, said
@@ -112,32 +112,24 @@ def _read_log(
     name: str, search: MessageSearch, since: Moment | None, until: Moment | None
 ) -> Manifest:
     """Read a decoded log, part by part and batch by batch."""
-    from analytics.inputs.inputs import InputError, inputs_of
+    from analytics.inputs.inputs import inputs_of
     from analytics.inputs.window import time_of
 
     from ..api.decoded import search_log
 
-    try:
-        (log,) = inputs_of([name], time_of(since, until))
-        assert log.manifest is not None
-        if log.messages is None:
-            raise CommandError(
-                f"{name} has no messages table",
-                "decode the captures again without --no-message-rows, or trace the captures",
-            )
-        search_log(log, search, since, until)
-    except InputError as error:
-        raise CommandError(error.message, error.hint) from None
+    (log,) = inputs_of([name], time_of(since, until))
+    assert log.manifest is not None
+    if log.messages is None:
+        raise CommandError(
+            f"{name} has no messages table",
+            "decode the captures again without --no-message-rows, or trace the captures",
+        )
+    search_log(log, search, since, until)
     return log.manifest
 
 
 def _read_captures(request: TraceRequest, names: Sequence[str], search: MessageSearch) -> Decode:
-    if "-" in names and sys.stdin.isatty():
-        raise CommandError(
-            "no capture on stdin (it is a terminal)",
-            "pipe one in: tcpdump -w - … | rmqtool trace - KEY",
-            ExitStatus.USAGE,
-        )
+    refuse_terminal(names, "trace - KEY")
     since, until = request.since, request.until
     options = DecodeOptions(
         decode_as=request.decode_as,
@@ -178,16 +170,11 @@ def _limits(search: MessageSearch) -> Iterator[str]:
 
 def _write(request: TraceRequest, lives: list[MessageTrace], asked: str) -> None:
     as_array = request.format is TraceFormat.json
-    output = rows_output(request.output, as_array, private=True, force=request.force)
-    try:
+    with rows_output(request.output, as_array, private=True, force=request.force) as output:
         terminal = terminal_of_output(request.output, request.colour)
         data = _bytes_of(request.format, lives, terminal, asked)
         is_json = request.format in (TraceFormat.json, TraceFormat.jsonl, TraceFormat.otlp)
         output.write(visible_json(data) if is_json and terminal.is_terminal else data)
-        output.finish()
-    except BaseException:
-        output.discard()
-        raise
 
 
 def _bytes_of(

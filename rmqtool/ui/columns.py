@@ -1,9 +1,8 @@
 """Rows as aligned lines: selects columns, widths, and cuts.
 
-Rules: on a narrow terminal the columns of the lowest ranks stay, at a readable width, and the
-remaining cells go to those that need them. The first rows determine the widths. A wrapping text (a
-remark) is in the line if all of it fits, otherwise in lines below its row. Without a terminal an
-oversized cell shifts the rest of its line.
+Rules: on a narrow terminal the columns of the lowest ranks stay, and the remaining cells go to
+those that need them. The first rows determine the widths. A wrapping text is in the line if
+all of it fits, otherwise below. Without a terminal an oversized cell shifts the rest of its line.
 """
 
 from __future__ import annotations
@@ -42,7 +41,6 @@ class LineColumn(NamedTuple, Generic[Row]):
     most: int
     """maximum width in cells"""
     right: bool = False
-    """right-aligned"""
     style: Callable[[Row], str] | None = None
     """row -> SGR sequence; None: no colour"""
     keep_end: bool = False
@@ -55,7 +53,6 @@ class _Cells(NamedTuple):
     """The cells of a row."""
 
     section: str
-    """its section"""
     texts: list[str]
     """texts, one for each possible column"""
     styles: list[str]

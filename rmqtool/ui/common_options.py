@@ -73,13 +73,12 @@ def choice(
 ) -> Any:
     """Declare an option whose value is a member of an enum, by default the first one."""
     default = next(iter(kind)) if default is None else default
-    return option(
+    return text_option(
         text,
         panel,
         default.value,
         metavar="|".join(kind),
         value=default,
-        typed=str,
         read=partial(one_of, kind),
         **more,
     )

@@ -44,7 +44,6 @@ class Terminal(NamedTuple):
     """The capabilities of a stream."""
 
     is_terminal: bool
-    """it is a terminal"""
     width: int
     """width in cells; `UNLIMITED` without a terminal"""
     colour: bool

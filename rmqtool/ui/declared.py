@@ -24,7 +24,6 @@ from typing import Annotated, Any, Final, TypeVar, dataclass_transform, get_type
 import typer
 
 from .errors import guarded
-from .letters import named
 from .pager import paged
 from .status import ExitStatus
 
@@ -268,3 +267,39 @@ def _type_of(request: type[Any], name: str) -> Any:
             names = vars(sys.modules[owner.__module__])
             return get_type_hints(only, names, include_extras=True)[name]
     raise AssertionError(name)
+
+
+# A letter means the same in all commands, and the same as in tshark and tcpdump, if they have it.
+LETTERS: Mapping[str, str] = {
+    # of tshark and tcpdump
+    "--limit": "-c",
+    "--list-interfaces": "-D",
+    "--decode-as": "-d",
+    "--filter": "-f",
+    "--interface": "-i",
+    "--no-promiscuous": "-p",
+    "--quiet": "-q",
+    "--format": "-T",
+    "--verbose": "-V",
+    "--write": "-w",
+    "--where": "-Y",
+    # of mqadmin and kcat
+    "--broker": "-b",
+    "--group": "-g",
+    "--keys": "-k",
+    "--namesrv": "-n",
+    "--topic": "-t",
+    # of many programs
+    "--help": "-h",
+    "--jobs": "-j",
+    "--mode": "-m",
+    "--output": "-o",
+    "--yes": "-y",
+}
+"""long name → letter"""
+
+
+def named(name: str, *others: str) -> tuple[str, ...]:
+    """Return all names of an option, including its letter if any."""
+    letter = LETTERS.get(name)
+    return (name, *others) if letter is None else (name, *others, letter)

@@ -28,6 +28,11 @@ DEBUG_VARIABLE = "RMQTOOL_DEBUG"
 ISSUES = "the project's issue tracker"
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_FILE: Final = (errno.EMFILE, errno.ENFILE)
+_COMPLETE: Final = {
+    *("CaptureError", "LiveError", "DecodedLogError", "MissingLibraryError"),
+    *("SourceError", "RewriteError", "JournalError", "TargetRefused", "FolderRefused"),
+}
+"""errors whose text has all there is to say"""
 _IN_FRAMES: Final = (ExitStatus.FAILURE, ExitStatus.USAGE)
 """statuses of errors, unlike true conditions and Ctrl-C"""
 
@@ -160,10 +165,10 @@ def text_of_error(error: Exception) -> tuple[str, str] | None:
     names = {cls.__name__ for cls in type(error).__mro__}
     if "MemoryError" in names:
         return "not enough memory", "read less of the input: --since, --until, --where, --limit"
-    if names & {"CaptureError", "LiveError", "DecodedLogError", "MissingLibraryError"}:
+    if names & _COMPLETE:
         return str(error), ""
-    if names & {"SourceError", "RewriteError", "JournalError", "TargetRefused"}:
-        return str(error), ""
+    if "ReportError" in names:
+        return str(error), getattr(error, "hint", "")
     if names & {"ClientError", "CredentialsError", "SandboxError"}:
         return in_options(cast(LibraryError, error))
     if isinstance(error, ImportError) and (missing := missing_library(error)):

@@ -11,6 +11,16 @@ import json
 import msgspec
 
 
+def encoded_json(value: object) -> bytes:
+    """Return a value as JSON, with ``?`` for lone surrogates, which UTF-8 cannot encode."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        from dissectors.rows.tables import encodable_value  # rarely needed
+
+        return msgspec.json.encode(encodable_value(msgspec.to_builtins(value)))
+
+
 def json_line(value: object) -> bytes:
     """Return a value as one line of JSON that a terminal may show."""
     try:
@@ -32,4 +42,4 @@ def visible_json(data: bytes) -> bytes:
 
 
 def _visible(char: str) -> str:
-    return char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1]
+    return char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1]  # no quotes

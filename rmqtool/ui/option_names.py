@@ -12,61 +12,41 @@ from typing import Final, Protocol
 
 from .status import CommandError, ExitStatus
 
-PRODUCER: Final[Mapping[str, str]] = {
-    "group": "--group",
-    "namesrv": "--namesrv",
-    "send_timeout_ms": "--timeout",
-    "retries": "--retries",
-    "retries_async": "--retries",
-    "in_flight_least": "--in-flight",
-    "fault": "--fault-strategy",
-    "client_version": "--client",
-    "serialize_type": "--header",
-    "vip_channel": "--vip",
-    "namespace": "--namespace",
-    "credentials": "--acl",
-    "tls": "--tls",
-    "ca_file": "--tls",
-    "server_name": "--tls-name",
-    "check_hostname": "--tls-any-name",
-    "cert_file": "--tls-cert",
-    "key_file": "--tls-key",
-    "compress_type": "--compress",
-    "trace": "--trace",
-}
+
+def _named(*same: str, **others: str) -> Mapping[str, str]:
+    """Return field → option; the options of `same` have the names of their fields."""
+    return {field: f"--{field.replace('_', '-')}" for field in same} | others
+
+
+PRODUCER: Final = _named(
+    *("group", "namesrv", "retries", "namespace", "tls", "trace"),
+    send_timeout_ms="--timeout",
+    retries_async="--retries",
+    in_flight_least="--in-flight",
+    fault="--fault-strategy",
+    client_version="--client",
+    serialize_type="--header",
+    vip_channel="--vip",
+    credentials="--acl",
+    ca_file="--tls",
+    server_name="--tls-name",
+    check_hostname="--tls-any-name",
+    cert_file="--tls-cert",
+    key_file="--tls-key",
+    compress_type="--compress",
+)
 """fields of `ProducerConfig` and `TlsSettings`"""
-MESSAGE: Final[Mapping[str, str]] = {
-    "topic": "--topic",
-    "body": "--body",
-    "tags": "--tags",
-    "keys": "--keys",
-    "properties": "--property",
-}
+MESSAGE: Final = _named("topic", "body", "tags", "keys", properties="--property")
 """fields of `Message`"""
-PROXY: Final[Mapping[str, str]] = {
-    "host": "--listen",
-    "grpc_port": "--grpc-port",
-    "listen_cert": "--listen-cert",
-    "listen_key": "--listen-key",
-}
+PROXY: Final = _named("grpc_port", "listen_cert", "listen_key", host="--listen")
 """fields of `ProxyOptions`"""
-SANDBOX: Final[Mapping[str, str]] = {
-    "brokers": "--brokers",
-    "host": "--listen",
-    "port": "--port",
-    "namesrv_port": "--namesrv-port",
-    "allow_remote": "--allow-remote",
-    "vip": "--vip",
-    "topics": "--topic",
-    "auto_create": "--auto-create",
-    "server_version": "--server-version",
-    "serialize_type": "--serialize",
-    "store": "--store",
-    "seed": "--seed",
-    "store_limit": "--store-limit",
-    "drop_oldest": "--drop-oldest",
-    "delay_levels": "--delay-levels",
-}
+SANDBOX: Final = _named(
+    *("brokers", "port", "namesrv_port", "allow_remote", "vip", "auto_create", "server_version"),
+    *("store", "seed", "store_limit", "drop_oldest", "delay_levels"),
+    host="--listen",
+    topics="--topic",
+    serialize_type="--serialize",
+)
 """fields of `SandboxOptions`"""
 _FIELD: Final = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 """a word that can only be a field name"""
@@ -81,9 +61,9 @@ class LibraryError(Protocol):
     hint: str
 
 
-def command_error(error: LibraryError, status: ExitStatus = ExitStatus.FAILURE) -> CommandError:
-    """Return the text of an error for the user."""
-    return CommandError(*in_options(error), status)
+def command_error(error: LibraryError) -> CommandError:
+    """Return the error about an option whose value a library refuses."""
+    return CommandError(*in_options(error), ExitStatus.USAGE)
 
 
 def in_options(error: LibraryError) -> tuple[str, str]:

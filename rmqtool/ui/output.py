@@ -13,7 +13,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final, TextIO
+from typing import BinaryIO, Final, Self, TextIO
 
 from dissectors.temporary import (
     PRIVATE,
@@ -37,7 +37,10 @@ JOURNAL_MARK: Final = "run.json"
 
 
 class Output:
-    """Writes bytes to standard output or a file."""
+    """Writes bytes to standard output or a file.
+
+    A context manager: the output is finished at the end of the block, and discarded after an error.
+    """
 
     def __init__(
         self, target: str, direct: bool = False, private: bool = False, force: bool = False
@@ -58,6 +61,19 @@ class Output:
         self._mode = PRIVATE if private else PUBLIC
         self.stream = self._open(direct)
         """the open file, for writers that need a file object"""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.discard()
+            return
+        try:
+            self.finish()
+        except BaseException:
+            self.discard()
+            raise
 
     def _open(self, direct: bool) -> BinaryIO:
         if self.path is None:
@@ -136,12 +152,18 @@ class Output:
             remove(self._temporary)
 
 
+def write_text(target: str, lines: Sequence[str], force: bool) -> None:
+    """Write printable lines to an output."""
+    with Output(target, force=force) as output:
+        output.write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
+
+
 @contextlib.contextmanager
 def naming(name: str) -> Iterator[None]:
     """Turn an OSError of a write into an error that names the output."""
     try:
         yield
-    except BrokenPipeError:
+    except BrokenPipeError:  # the reader has seen enough, as `head` does: no failure
         raise
     except OSError as error:
         reason = reason_of(error)

@@ -37,6 +37,7 @@ def paged(wanted: bool) -> Iterator[None]:
         return
     assert pager.stdin is not None
     output, errors, columns = sys.stdout, sys.stderr, os.environ.get("COLUMNS")
+    # Output to a pipe has no width, but the pager shows it on this terminal.
     os.environ["COLUMNS"] = columns or str(shutil.get_terminal_size().columns)
     sys.stdout = _ToPager(pager.stdin, encoding=output.encoding, errors="replace")
     held = io.StringIO()

@@ -36,7 +36,6 @@ class CommandError(Exception):
         self.hint = hint
         """hint; may have several lines"""
         self.status = status
-        """exit status"""
 
 
 class Terminated(KeyboardInterrupt):

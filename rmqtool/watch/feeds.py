@@ -24,10 +24,10 @@ from dissectors.tcp.capture import CaptureReader, Packet
 from dissectors.tcp.formats import PCAP_HEADER, reader_of
 from dissectors.tcp.pcapng_writer import PcapngWriter
 from dissectors.tcp.source import STDIN, CaptureError, source_of
+from dissectors.times import SECOND
 
 from ..ui.status import CommandError
 
-SECOND: Final = 1_000_000_000
 JUMP: Final = 5 * SECOND
 """smallest clock jump in ns; packets of interfaces are out of order by less"""
 RETRY: Final = 1.0

@@ -11,24 +11,60 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
 from analytics.diagnosis.context import Context
-from analytics.diagnosis.problem import ProblemSeverity, Subject
+from analytics.diagnosis.problem import Problem, ProblemSeverity, Subject
 from dissectors.endpoint import host_of
 from dissectors.foreign import Unreadable, json_of
 from dissectors.processes.modules import start_module
-from dissectors.times import text_of_time
+from dissectors.rows.conversation_record import ConversationRecord
+from dissectors.rows.record import ExchangeRecord
+from dissectors.times import SECOND, text_of_time
 
 from ..summary.watch import ProblemChange, ProblemEvent
 from ..ui.errors import reason_of
-from .connections import KnownConnections
-from .windows import SECOND
 
+MOST_CONNECTIONS: Final = 50_000
+"""connections that are remembered; the oldest are dropped first"""
+
+
+class KnownConnections:
+    """The ends of the latest connections."""
+
+    def __init__(self) -> None:
+        self._ends: dict[int, tuple[str, str]] = {}
+
+    def note(self, rows: Sequence[ExchangeRecord], ended: Sequence[ConversationRecord]) -> None:
+        """Add decoded rows."""
+        ends = self._ends
+        for row in rows:
+            if row.conversation not in ends:
+                ends[row.conversation] = row.client_address, row.server_address
+        for connection in ended:
+            ends.setdefault(
+                connection.conversation, (connection.client_address, connection.server_address)
+            )
+        if len(ends) > MOST_CONNECTIONS:
+            # Half of them at once, so that not each further row copies the list.
+            for number in list(ends)[: MOST_CONNECTIONS // 2]:
+                del ends[number]
+
+    def forget(self) -> None:
+        """Drop all connections, because numbering restarts."""
+        self._ends.clear()
+
+    def of(self, problem: Problem) -> list[tuple[str, str]]:
+        """Return client and server of the connections that prove a problem."""
+        numbers = dict.fromkeys(evidence.conversation for evidence in problem.evidence)
+        return [self._ends[number] for number in numbers if number in self._ends]
+
+
+Item = TypeVar("Item")
 MOST_JOINED: Final = 300 * SECOND
 """ns by which joining problems may extend an incident"""
 LONGEST_LEAD: Final = 300 * SECOND
@@ -46,23 +82,23 @@ _MODULE: Final = "rmqtool.watch.incident_capture"
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9-]+")
 
 
-class IncidentOrder(msgspec.Struct):
-    """The order for the capture process."""
+class IncidentOrder(msgspec.Struct, kw_only=True):
+    """An incident whose packets are still coming, and then the order for the capture process."""
 
-    files: list[str]
+    files: list[str] = []
     """of the ring, in their order"""
     begin: int
     """ns since the epoch"""
     end: int
-    connections: list[tuple[str, str]]
+    connections: list[tuple[str, str]] = []
     """client and server, `address:port`, whose packets are kept"""
-    servers: list[str]
+    servers: list[str] = []
     """servers whose connections are all kept"""
-    clients: list[str]
+    clients: list[str] = []
     """hosts whose connections to any of `known` are kept"""
-    known: list[str]
+    known: list[str] = []
     """servers of RocketMQ"""
-    problems: list[dict[str, object]]
+    problems: list[dict[str, object]] = []
     """events of the problems that caused the incident"""
     folder: str
     """folder of all incidents"""
@@ -94,20 +130,6 @@ class KeptIncident(msgspec.Struct):
     error: str = ""
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """An incident whose packets are still coming."""
-
-    begin: int
-    end: int
-    latest: int
-    name: str
-    connections: dict[tuple[str, str], None] = field(default_factory=dict)
-    servers: dict[str, None] = field(default_factory=dict)
-    clients: dict[str, None] = field(default_factory=dict)
-    problems: list[dict[str, object]] = field(default_factory=list)
-
-
 class IncidentKeeper:
     """Orders captures of problems once their packets have arrived."""
 
@@ -134,12 +156,21 @@ class IncidentKeeper:
         self.failed = 0
         self._folder, self._severity = folder, severity
         self._before, self._after = before, after
-        self._most, self._size, self._files = most, size, files
+        self._files = files
         self._connections = connections
-        self._decode_as, self._tls_keylog = sorted(decode_as), tls_keylog
+        self._order = partial(
+            IncidentOrder,
+            folder=str(folder),
+            most=most,
+            size=size,
+            decode_as=sorted(decode_as),
+            tls_keylog=tls_keylog,
+        )
         self._known: list[str] = []
         self._last: dict[tuple[str, Subject], int] = {}
-        self._waiting: _Waiting | None = None
+        self._waiting: IncidentOrder | None = None
+        self._latest = 0
+        """latest end of the waiting incident"""
         self._running: subprocess.Popen[bytes] | None = None
         self._refused: KeptIncident | None = None
 
@@ -181,38 +212,24 @@ class IncidentKeeper:
         if waiting is None:  # later problems join this incident
             time_text = re.sub(r"[-:]|\.\d+", "", text_of_time(now))
             name = f"{time_text}-{_NOT_IN_NAMES.sub('-', problem.rule)}"
-            latest = now + self._after + MOST_JOINED
-            waiting = self._waiting = _Waiting(first, now + self._after, latest, name)
+            self._latest = now + self._after + MOST_JOINED
+            waiting = self._waiting = self._order(begin=first, end=now + self._after, name=name)
         waiting.begin = min(waiting.begin, first)
-        waiting.end = min(max(waiting.end, now + self._after), waiting.latest)
+        waiting.end = min(max(waiting.end, now + self._after), self._latest)
         if len(waiting.problems) < MOST_NAMED:
             waiting.problems.append(event.as_json())
         for client, server in self._connections.of(problem):
             if len(waiting.connections) >= MOST_NAMED:
                 break
-            waiting.connections[client, server] = None
-            waiting.clients[host_of(client)] = None
+            _add_new(waiting.connections, (client, server))
+            _add_new(waiting.clients, host_of(client))
             if problem.subject.client is None:  # other clients of the server show it, too
-                waiting.servers[server] = None
+                _add_new(waiting.servers, server)
 
-    def _start(self, waiting: _Waiting) -> None:
+    def _start(self, order: IncidentOrder) -> None:
         self._waiting = None
-        order = IncidentOrder(
-            files=list(map(str, self._files(waiting.begin, waiting.end))),
-            begin=waiting.begin,
-            end=waiting.end,
-            connections=list(waiting.connections),
-            servers=list(waiting.servers),
-            clients=list(waiting.clients),
-            known=self._known,
-            problems=waiting.problems,
-            folder=str(self._folder),
-            name=waiting.name,
-            most=self._most,
-            size=self._size,
-            decode_as=self._decode_as,
-            tls_keylog=self._tls_keylog,
-        )
+        order.files = list(map(str, self._files(order.begin, order.end)))
+        order.known = self._known
         try:
             # A file, not a pipe, so that nothing here blocks until the process has started.
             with tempfile.TemporaryFile(dir=self._folder) as asked:
@@ -253,6 +270,11 @@ class IncidentKeeper:
         self.kept += not kept.error
         self.failed += bool(kept.error)
         return kept
+
+
+def _add_new(items: list[Item], item: Item) -> None:
+    if item not in items:
+        items.append(item)
 
 
 _DECODER: Final = msgspec.json.Decoder(KeptIncident)

@@ -12,8 +12,7 @@ from typing import Any
 from analytics.diagnosis.problem import ProblemSeverity
 from analytics.diagnosis.rule import DiagnosisRule
 from dissectors.endpoint import split_endpoint
-from dissectors.live.packet_ring import RING_BYTES
-from dissectors.times import Zone
+from dissectors.times import SECOND, Zone
 
 from ..diagnose.request import chosen_rules
 from ..live import options as live
@@ -54,7 +53,7 @@ def _interval(option: str, text: str) -> int:
 
 def _window(option: str, text: str) -> int:
     length = _ns(option, text)
-    if length < 60 * 1_000_000_000:
+    if length < 60 * SECOND:
         raise usage_error(option, f"too short: {text!r}; give 1m or more")
     return length
 
@@ -99,7 +98,7 @@ def _syslog(option: str, text: str | None) -> str | tuple[str, int]:
 def _duration(
     text: str, default: str, panel: str, seconds: int, read: Callable[[str, str], int] = _ns
 ) -> Any:
-    value = seconds * 1_000_000_000
+    value = seconds * SECOND
     return text_option(text, panel, default, metavar="TIME", value=value, read=read)
 
 
@@ -132,13 +131,8 @@ class WatchRequest:
     filter: str = options.capture_filter(_CAPTURE)
     duration: float | None = live.duration(_CAPTURE)
     promiscuous: bool = live.PROMISCUOUS
-    buffer: int = text_option(
-        "Capture buffer size of each interface; packets beyond it are dropped.",
-        _CAPTURE,
-        "64MiB",
-        metavar="SIZE",
-        value=RING_BYTES,
-        read=lambda option, text: size_option(option, text) or 0,
+    buffer: int = live.buffer(
+        "Capture buffer size of each interface; packets beyond it are dropped."
     )
     user: str | None = live.USER
     processes: bool = option(
@@ -165,7 +159,7 @@ class WatchRequest:
         _EVENTS,
         "30m",
         metavar="TIME",
-        value=1800 * 1_000_000_000,
+        value=1800 * SECOND,
         read=_window,
     )
     status: int = _duration(

@@ -26,6 +26,7 @@ from dissectors.live.interface import LiveCapture
 from dissectors.live.packet_ring import RingPacket
 from dissectors.quantities import counted
 from dissectors.rows.record import ExchangeRecord
+from dissectors.times import SECOND
 
 from ..api.judged import engine_of
 from ..live.keeping import opened_capture
@@ -40,18 +41,16 @@ from ..ui.json_array import ArrayText
 from ..ui.json_text import json_line
 from ..ui.status import CommandError, ExitStatus, Terminated
 from . import metrics as of
-from .connections import KnownConnections
 from .deliveries import Courier, syslog, webhook
-from .ends_helper import EndsHelper
 from .exporters import MetricsServer, OtlpPusher
 from .feeds import LiveFeed, PacketFeed, StoredFeed
-from .incidents import IncidentKeeper, KeptIncident
-from .local_ends import LocalEnds
+from .incidents import IncidentKeeper, KeptIncident, KnownConnections
+from .local_ends import EndsHelper, LocalEnds
 from .metrics import Given, TrafficMetrics
 from .notices import NoticeKind, WatchEvent, notice, problem_events
 from .options import WatchFormat, WatchRequest
 from .packet_files import PacketFiles
-from .windows import SECOND, WindowedDiagnosis
+from .windows import WindowedDiagnosis
 
 LOOK: float = 2.0
 """seconds between checks for dropped packets"""

@@ -17,10 +17,10 @@ from dissectors.decode.pipeline import Decode
 from dissectors.findings import Finding
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
+from dissectors.times import SECOND
 
 from ..summary.watch import ProblemEvent, Watch
 
-SECOND: Final = 1_000_000_000
 SHARED: Final = 5
 """the last fifth of a window is also seen by the engine of the next one, to learn names from it"""
 MOST_SHARED: Final = 300 * SECOND
@@ -39,20 +39,15 @@ class WindowedDiagnosis:
         self._window = window
         self._shared = min(window // SHARED, MOST_SHARED)
         self._clock = clock
-        self._engine = new_engine()
+        self.engine = new_engine()
         self._next: Engine | None = None
         self._begin = 0
         self._pending: Callable[[], Pending] = lambda: Pending(0, [], [])
         # `begin` replaces `_pending`, so it is looked up at each check.
         self.watch = Watch(
-            self._engine, lambda: self._pending(), lambda: clock() / SECOND, LONGEST_PAUSE
+            self.engine, lambda: self._pending(), lambda: clock() / SECOND, LONGEST_PAUSE
         )
         """tracks which problems are new and which are known"""
-
-    @property
-    def engine(self) -> Engine:
-        """The current engine."""
-        return self._engine
 
     def begin(self, decode: Decode, shift: int = 0) -> None:
         """Start judging the rows of `decode`; `shift`: ns by which the clock jumped before it."""
@@ -67,7 +62,7 @@ class WindowedDiagnosis:
         findings: Sequence[Finding],
     ) -> None:
         """Add decoded rows."""
-        for engine in (self._engine, self._next):
+        for engine in (self.engine, self._next):
             if engine is not None:
                 engine.add_exchanges(rows)
                 engine.add_connections(connections)
@@ -89,7 +84,7 @@ class WindowedDiagnosis:
 
     def _turn(self, engine: Engine, shift: int) -> None:
         self.turns += 1
-        self._engine, self._next, self._begin = engine, None, 0
+        self.engine, self._next, self._begin = engine, None, 0
         self.watch.turn(engine, self._pending, self._window, shift)
         _return_memory()
 

@@ -114,13 +114,8 @@ def _uninstall(folder: Path) -> ExitStatus:
 
 
 def _write(target: str, text: str, force: bool) -> None:
-    output = Output(target, force=force)
-    try:
+    with Output(target, force=force) as output:
         output.write(text.encode())
-        output.finish()
-    except BaseException:
-        output.discard()
-        raise
 
 
 def _refuse_foreign(path: Path) -> None:

@@ -217,9 +217,8 @@ NOT_FROM_THE_WIRE: dict[str, tuple[str, ...]] = {
         "rmqtool/browse/model/detail.py",
         "rmqtool/browse/model/disk.py",
         "rmqtool/browse/model/frames.py",
-        "rmqtool/browse/model/reading.py",
+        "rmqtool/browse/model/session.py",
         "rmqtool/browse/model/settings.py",
-        "rmqtool/browse/model/spans.py",
     ),
     "writes, hashes or talks to its own processes": (
         "analytics/page/html.py",

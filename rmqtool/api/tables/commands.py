@@ -9,18 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-import msgspec
-
 from dissectors.decode.command_fields import command_fields
 from dissectors.decode.command_row import WHOLE, command_row_of
 from dissectors.decode.pipeline import CommandSeen, Decode
 from dissectors.rows.command_record import COMMAND_COLUMNS, CommandRow
-from dissectors.rows.tables import encodable_value
 from dissectors.times import moment_of
 
+from ...ui.json_text import encoded_json
 from .table import ArrowColumn, Table
-
-_ENCODER: Final = msgspec.json.Encoder()
 
 
 def time_of_command(seen: CommandSeen) -> int | None:
@@ -37,12 +33,7 @@ def _ns(row: object) -> object:
 def _json_of(name: str) -> Callable[[object], object]:
     def get(row: object) -> object:
         value = getattr(row, name)
-        if value is None:
-            return None
-        try:
-            return _ENCODER.encode(value).decode()
-        except UnicodeEncodeError:  # a lone surrogate
-            return _ENCODER.encode(encodable_value(value)).decode()
+        return None if value is None else encoded_json(value).decode()
 
     return get
 

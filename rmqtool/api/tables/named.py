@@ -10,23 +10,15 @@ from .table import Table
 
 EXCHANGES, COMMANDS, MESSAGES = "exchanges", "commands", "messages"
 CONNECTIONS, FINDINGS = "connections", "findings"
-_PLACES: Final = {
-    EXCHANGES: ("exchanges", "EXCHANGES"),
-    COMMANDS: ("commands", "COMMANDS"),
-    MESSAGES: ("messages", "MESSAGES"),
-    CONNECTIONS: ("connections", "CONNECTIONS"),
-    FINDINGS: ("findings", "FINDINGS"),
-}
-TABLES: Final = tuple(_PLACES)
-"""names of all tables"""
+TABLES: Final = (EXCHANGES, COMMANDS, MESSAGES, CONNECTIONS, FINDINGS)
+"""names of all tables, which are those of their modules"""
 
 
 def table_named(name: str) -> Table[Any]:
     """Return the table with a name; raise ArgumentError if there is none."""
-    if name not in _PLACES:
+    if name not in TABLES:
         from dissectors.where.fields import suggestion
 
         raise ArgumentError(f"unknown table: {name!r}{suggestion(name, TABLES, 'tables')}")
-    module, inner = _PLACES[name]
-    table: Table[Any] = getattr(import_module(f".{module}", __package__), inner)
+    table: Table[Any] = getattr(import_module(f".{name}", __package__), name.upper())
     return table

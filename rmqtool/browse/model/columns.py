@@ -27,50 +27,34 @@ SCREEN: Final = Terminal(True, 200, True)
 """the terminal for which cells are made; its width is read later"""
 _FIELDS: Final = {
     EXCHANGES: {
-        "PACKET": "packet",
-        "TIME": "time",
         "LATENCY": "latency_us",
         "REQUEST": "request_name",
-        "OUTCOME": "outcome",
-        "TOPIC": "topic",
         "QUEUE": "queue_id",
-        "GROUP": "group",
         "CLIENT": "client_address",
         "SERVER": "server_address",
         "BODY": "body_bytes",
         "NOTE": "remark",
     },
     MESSAGES: {
-        "PACKET": "packet",
-        "TIME": "time",
-        "EVENT": "event",
         "MESSAGE": "unique_key",
-        "TOPIC": "topic",
         "QUEUE": "queue_id",
         "OFFSET": "queue_offset",
-        "GROUP": "group",
         "CLIENT": "client_address",
-        "BROKER": "broker",
-        "KEYS": "keys",
         "LATENCY": "latency_us",
         "NOTE": "remark",
     },
     CONNECTIONS: {
         "TIME": "start_time",
         "NUMBER": "conversation",
-        "PROTOCOL": "protocol",
         "CLIENT": "client_address",
         "SERVER": "server_address",
-        "END": "end",
         "RTT": "rtt_us",
-        "COMMANDS": "commands",
         "SENT": "client_bytes",
         "GOT": "server_bytes",
         "REPEATED": "client_retransmissions",
-        "GAPS": "gaps",
     },
 }
-"""table → column heading → filter field"""
+"""table → column heading → filter field, if that is another name"""
 _SORTED: Final = {
     EXCHANGES: {"time": "request_time", "latency": "latency_us", "size": "body_bytes"},
     MESSAGES: {"time": "time", "latency": "latency_us", "size": "body_bytes"},

@@ -8,12 +8,14 @@ bytes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from analytics.life.life import lives_found
+from analytics.life.search import MessageSearch
 from dissectors.budget import Budget
 from dissectors.decode.command_row import body_of, shown_body, shown_messages
 from dissectors.decode.exchange import Exchange
@@ -22,13 +24,107 @@ from dissectors.foreign import Unreadable, json_of
 from dissectors.quantities import counted
 from dissectors.remoting.bodies.body import ShownMessage, message_dict
 from dissectors.remoting.bodies.custom import NamedDecoder, decoding_with
+from dissectors.remoting.framing.frame import PREFIX
+from dissectors.remoting.header_codec import BINARY_TYPE, MIN_BINARY_HEADER
+from dissectors.remoting.headers import mask_secret
 from dissectors.rows.column import Column
+from dissectors.tcp.capture import packet_number
 
+from ...decode.follow_lines import printed_lines
 from ...decode.row_run import cell_of
 from ...decode.tree import Tree
-from ...ui.console import UNLIMITED, one_line
+from ...trace.ladder_lines import ladder_lines
+from ...ui.console import UNLIMITED, Terminal, one_line
 from .frames import KeptExchange, KeptFrame, exchange_of
-from .spans import Span, secret_spans, spans_of
+from .session import BrowseSession
+
+# A string without an end is one token: searching its end again at each quote is quadratic.
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
+_FIXED: Final = (
+    ("code", 0, 2),
+    ("language", 2, 3),
+    ("version", 3, 5),
+    ("opaque", 5, 9),
+    ("flag", 9, 13),
+)
+_PROBE: Final = "a value that is long enough"
+"""a value that is masked if its field is a credential"""
+
+
+class Span(NamedTuple):
+    """A range of bytes in a frame."""
+
+    start: int
+    end: int
+
+
+def spans_of(serialize_type: int, header: bytes, body: bytes) -> dict[str, Span]:
+    """Return field name → range in the frame; members of a body are ``body.NAME``."""
+    spans = {"length": Span(0, 4), "serializeType": Span(4, 5)}
+    pairs = _binary(header) if serialize_type == BINARY_TYPE else _members(header)
+    for name, start, end in pairs:
+        spans.setdefault(name, Span(PREFIX + start, PREFIX + end))
+    at = PREFIX + len(header)
+    if body:
+        spans["body"] = Span(at, at + len(body))
+        if body[:1] in (b"{", b"["):
+            for name, start, end in _members(body):
+                spans.setdefault(f"body.{name}", Span(at + start, at + end))
+    return spans
+
+
+def secret_spans(spans: dict[str, Span]) -> list[Span]:
+    """Return the ranges of credentials."""
+    return [
+        span
+        for name, span in spans.items()
+        if mask_secret(name.removeprefix("body."), _PROBE) != _PROBE
+    ]
+
+
+def _members(data: bytes) -> Iterator[tuple[str, int, int]]:
+    """Yield the members of all JSON objects: name, start and end of the value."""
+    opened: list[tuple[str, int]] = []
+    name: str | None = None
+    last = b""
+    for match in _TOKEN.finditer(data):
+        token = match[0]
+        if token in (b"{", b"["):
+            opened.append((name or "", match.start()))
+            name = None
+        elif token in (b"}", b"]"):
+            if opened:
+                outer, start = opened.pop()
+                if outer:
+                    yield outer, start, match.end()
+            name = None
+        elif token == b":":
+            name = last.strip(b"\"'").decode("utf-8", "replace")
+        elif token == b",":
+            name = None
+        elif name is not None:
+            yield name, match.start(), match.end()
+            name = None
+        last = token
+
+
+def _binary(header: bytes) -> Iterator[tuple[str, int, int]]:
+    if len(header) < MIN_BINARY_HEADER:
+        return
+    yield from _FIXED
+    # then the length of the remark, the remark, the length of all fields, and the fields
+    at = 17 + int.from_bytes(header[13:17], "big")
+    if at > 17:
+        yield "remark", 17, at
+    at += 4
+    while at + 2 <= len(header):
+        size = int.from_bytes(header[at : at + 2], "big")
+        name = header[at + 2 : at + 2 + size].decode("utf-8", "replace")
+        at += 2 + size
+        size = int.from_bytes(header[at : at + 4], "big")
+        yield name, at + 4, min(at + 4 + size, len(header))
+        at += 4 + size
+
 
 BODY_LIMIT: Final = 64 * 1024
 """bytes of a body that are shown"""
@@ -258,3 +354,78 @@ def pretty(value: object) -> Iterator[str]:
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     for line in text.splitlines()[:MOST_LINES]:
         yield one_line(line, UNLIMITED)
+
+
+MOST_LISTED: Final = 400
+"""exchanges shown around the selected one"""
+_BODY: Final = 2048
+
+
+def life_lines(
+    session: BrowseSession, key: str, width: int, wanted: Callable[[], bool]
+) -> list[str]:
+    """Return the traces of the messages of a key, as `trace` draws them.
+
+    `wanted` returns False when the result is no longer needed.
+    """
+    search = MessageSearch(key, None)
+    for messages in session.messages.whole():
+        search.add(messages)
+        if not wanted():
+            return []
+    for exchanges in session.exchanges.whole():
+        search.add_exchanges(exchanges)
+        if not wanted():
+            return []
+    for connections in session.connections.whole():
+        search.attempts.add_connections(connections)
+    stats = session.stats
+    lives = lives_found(search, [] if stats is None else [stats])
+    if not lives:
+        return [f"no message has the key {one_line(key)}"]
+    return ladder_lines(lives, Terminal(True, max(60, width), True))
+
+
+def talk_lines(
+    session: BrowseSession, conversation: int, number: int, wanted: Callable[[], bool]
+) -> list[str]:
+    """Return the commands of a conversation around an exchange, as text."""
+    numbers = list(_numbers_of(session, conversation, wanted))
+    before = [item for item in numbers if item <= number][-MOST_LISTED // 2 :]
+    after = [item for item in numbers if item > number][: MOST_LISTED // 2]
+    frames = session.frames
+    commands: list[CommandSeen] = []
+    for item in (*before, *after):
+        kept = None if frames is None else frames.exchange(item)
+        if kept is None:
+            continue
+        exchange = exchange_of(kept)
+        if exchange.request is not None:
+            commands.append(CommandSeen(exchange.request, None, None))
+        if exchange.response is not None:
+            commands.append(CommandSeen(exchange.response, exchange.request, exchange.latency))
+    commands.sort(key=lambda item: (item.pdu.packet, item.pdu.offset))
+    client = next((item.pdu.src for item in commands if not item.pdu.command.is_response), "")
+    lines = [f"conversation {conversation}: → sent by {client}", ""]
+    left_out = len(numbers) - len(before) - len(after)
+    if left_out:
+        lines[0] += f"; {counted(left_out, 'more exchange')} not shown"
+    budget = Budget()
+    for seen in commands:
+        try:
+            lines += printed_lines(seen, seen.pdu.src == client, _BODY, budget, True)
+        except Exception as error:  # last resort: a single command must not end the program
+            lines.append(f"packet {packet_number(seen.pdu.packet)}: {one_line(str(error))}")
+    return lines
+
+
+def _numbers_of(
+    session: BrowseSession, conversation: int, wanted: Callable[[], bool]
+) -> Iterator[int]:
+    store = session.exchanges
+    for first, rows in store.runs(store.first, store.count):
+        if not wanted():
+            return
+        for place, row in enumerate(rows):
+            if row.conversation == conversation:
+                yield first + place

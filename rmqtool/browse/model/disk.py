@@ -32,16 +32,31 @@ MOST_CACHED: Final = 512
 _LEVEL: Final = 1
 
 
-class _Part:
-    """The rows of one file."""
+class BlobFile:
+    """Blobs in a file without a name, numbered from 0."""
 
     def __init__(self) -> None:
-        self.file: IO[bytes] = TemporaryFile(prefix="rmqtool-")  # noqa: SIM115
-        self.ends = array("Q", [0])
-        """0, then the end of each column of each segment"""
+        self._file: IO[bytes] = TemporaryFile(prefix="rmqtool-")  # noqa: SIM115
+        self._ends = array("Q", [0])
+        """0, then the end of each blob"""
 
     def __del__(self) -> None:
-        self.file.close()  # not when it is dropped: a screen may still read its rows
+        self._file.close()  # not when it is dropped: a screen may still read its rows
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def add(self, blobs: Sequence[bytes]) -> None:
+        """Append blobs; they can be read at once."""
+        self._file.write(b"".join(blobs))
+        self._file.flush()
+        for blob in blobs:
+            self._ends.append(self._ends[-1] + len(blob))
+
+    def read(self, number: int) -> bytes:
+        """Return a blob."""
+        start, end = self._ends[number], self._ends[number + 1]
+        return os.pread(self._file.fileno(), end - start, start)
 
 
 class RowAt:
@@ -78,7 +93,8 @@ class RowStore(Generic[Row]):
         self._place = {name: index for index, name in enumerate(self._names)}
         self._gets = [attrgetter(name) for name in self._names]
         self._most = None if most is None else max(most, PART_ROWS)
-        self._parts: dict[int, _Part] = {}
+        self._parts: dict[int, BlobFile] = {}
+        """files with a blob for each column of each segment"""
         self._waiting: list[Row] = []
         self._cached: OrderedDict[tuple[int, int], list[Any]] = OrderedDict()
         self._lock = Lock()
@@ -140,7 +156,7 @@ class RowStore(Generic[Row]):
             yield start, self._rows_of(part, segment, place, end - start)
             start = end
 
-    def _rows_of(self, part: _Part, segment: int, place: int, rows: int) -> Sequence[RowAt]:
+    def _rows_of(self, part: BlobFile, segment: int, place: int, rows: int) -> Sequence[RowAt]:
         """Return the rows of a segment, which read each column once."""
         # Not cached: a filter of all rows would push the rows on the screen out of the cache.
         lists: dict[str, list[Any]] = {}
@@ -153,7 +169,7 @@ class RowStore(Generic[Row]):
 
         return [RowAt(column, at) for at in range(place, place + rows)]
 
-    def _column(self, part: _Part, segment: int, name: str, cached: bool = True) -> list[Any]:
+    def _column(self, part: BlobFile, segment: int, name: str, cached: bool = True) -> list[Any]:
         """Return one column of a segment."""
         if name not in self._place:
             raise AttributeError(name)
@@ -165,8 +181,7 @@ class RowStore(Generic[Row]):
                 self._cached.move_to_end(key)
                 return cached_values
             at = (segment % (PART_ROWS // SEGMENT_ROWS)) * len(self._names) + place
-            start, end = part.ends[at], part.ends[at + 1]
-            data = os.pread(part.file.fileno(), end - start, start)
+            data = part.read(at)
         values: list[Any] = self._decoder.decode(zstandard.decompress(data))
         # One value for all rows, see `_write`. Only full segments are written.
         if len(values) == 1 < SEGMENT_ROWS:
@@ -183,7 +198,7 @@ class RowStore(Generic[Row]):
         key = number // PART_ROWS
         part = self._parts.get(key)
         if part is None:
-            part = self._parts[key] = _Part()
+            part = self._parts[key] = BlobFile()
             self._drop_oldest()
         blobs = []
         compressor = zstandard.ZstdCompressor(level=_LEVEL)
@@ -193,14 +208,8 @@ class RowStore(Generic[Row]):
             # Equal values are stored once. Rows must not share a list, which could be changed.
             if not isinstance(first, list) and values.count(first) == SEGMENT_ROWS:
                 values = [first]
-            blob = compressor.compress(self._encoded(values))
-            blobs.append(blob)
-        end = part.ends[-1]
-        part.file.write(b"".join(blobs))
-        part.file.flush()
-        for blob in blobs:
-            end += len(blob)
-            part.ends.append(end)
+            blobs.append(compressor.compress(self._encoded(values)))
+        part.add(blobs)
 
     def _encoded(self, values: list[Any]) -> bytes:
         try:
@@ -210,6 +219,7 @@ class RowStore(Generic[Row]):
 
     def _drop_oldest(self) -> None:
         """Drop the oldest file if there are too many rows."""
+        # One file more, because the newest one is not full.
         while self._most is not None and len(self._parts) * PART_ROWS > self._most + PART_ROWS:
             oldest = min(self._parts)
             del self._parts[oldest]

@@ -30,9 +30,7 @@ class Offer(NamedTuple):
     """Completions of a word."""
 
     start: int
-    """start of the word"""
     words: list[str]
-    """the completed words"""
 
 
 def fields_of(table: str) -> FieldSet:
@@ -122,7 +120,7 @@ def joined(text: str, more: str) -> str:
     text = text.strip()
     if not text or text == more:
         return more
-    if re.search(r"\bor\b|\|\|", text):
+    if re.search(r"\bor\b|\|\|", text):  # `and` binds more closely
         text = f"({text})"
     return f"{text} and {more}"
 

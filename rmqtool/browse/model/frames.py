@@ -7,10 +7,8 @@ with a note.
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Sequence
-from tempfile import TemporaryFile
 from threading import Lock
 from typing import Final, NamedTuple
 
@@ -24,6 +22,8 @@ from dissectors.remoting.command import RemotingCommand
 from dissectors.remoting.framing.frame import Frame
 from dissectors.remoting.framing.frame_decoder import KEEP_ALL
 from dissectors.remoting.header_codec import BINARY_TYPE, JSON_TYPE, decode_header
+
+from .disk import BlobFile
 
 BLOCK: Final = 256 * 1024
 """bytes that are compressed together"""
@@ -64,11 +64,11 @@ class KeptExchange(NamedTuple):
     """bodies were kept"""
 
 
-class _Part:
+class _Part(BlobFile):
+    """Blocks of exchanges."""
+
     def __init__(self) -> None:
-        self.file = TemporaryFile(prefix="rmqtool-")  # noqa: SIM115
-        self.ends = array("Q", [0])
-        """0, then the end of each block"""
+        super().__init__()
         self.place = array("I")
         """per exchange: block number and position in the block"""
         self.bytes = 0
@@ -123,23 +123,18 @@ class FrameStore:
                 return None
             at = 2 * (number % _PART)
             block, place = part.place[at], part.place[at + 1]
-            start, end = part.ends[block], part.ends[block + 1]
-            data = os.pread(part.file.fileno(), end - start, start)
+            data = part.read(block)
         return self._decoder.decode(zstandard.decompress(data))[place]
 
     def drop_before(self, number: int) -> None:
-        """Close the files with only exchanges before `number`."""
+        """Drop the files with only exchanges before `number`."""
         with self._lock:
             for key in [key for key in self._parts if (key + 1) * _PART <= number]:
-                part = self._parts.pop(key)
-                self._bytes -= part.bytes
-                part.file.close()
+                self._bytes -= self._parts.pop(key).bytes
 
     def close(self) -> None:
-        """Close all files."""
+        """Drop all files."""
         with self._lock:
-            for part in self._parts.values():
-                part.file.close()
             self._parts.clear()
             self._waiting = []
 
@@ -148,13 +143,9 @@ class FrameStore:
         first = self._count - len(self._waiting)
         part = self._parts.setdefault(first // _PART, _Part())
         data = zstandard.ZstdCompressor(level=1).compress(self._encoder.encode(self._waiting))
-        part.file.write(data)
-        part.file.flush()
-        block = len(part.ends) - 1
-        part.ends.append(part.ends[-1] + len(data))
         for place in range(len(self._waiting)):
-            part.place.append(block)
-            part.place.append(place)
+            part.place.extend((len(part), place))
+        part.add([data])
         part.bytes += self._waiting_bytes
         self._waiting = []
         self._waiting_bytes = 0

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.app import ComposeResult, SystemCommand
 from textual.containers import Container, Vertical
@@ -18,15 +22,15 @@ from textual.widgets import ContentSwitcher, Static
 
 from analytics.diagnosis.problem import Problem
 from dissectors.remoting.bodies.custom import NamedDecoder
+from dissectors.temporary import remove_all
 
-from ...summary.summary_tables import finding_text
+from ...summary.summary_text import finding_text
 from ...ui.console import UNLIMITED, one_line
 from ...ui.figures import count, share
 from ...ui.status import ExitStatus
 from ..model.session import BrowseSession
 from ..model.settings import Settings
 from .details import Details
-from .ending import end_with_terminal
 from .filter_line import FilterLine
 from .keys import KEYS, KEYS_OF, KeysInOrder, named_commands
 from .lines_view import LinesView
@@ -43,6 +47,9 @@ from .tables import (
     TableView,
 )
 from .timeline_strip import TimelineStrip
+
+if TYPE_CHECKING:
+    from textual.app import App
 
 WIDE: int = 150
 """smallest width that shows the details beside the list"""
@@ -100,7 +107,6 @@ class Screens(KeysInOrder):
         self.on_terminal = False
         """runs on a terminal, and ends with it"""
         self.paused = False
-        """the display is paused"""
         self._version = -1
         self._is_problem_shown = False
         self._is_cut_shown = False
@@ -118,7 +124,8 @@ class Screens(KeysInOrder):
                 with ContentSwitcher(id="views", initial=VIEWS[0]):
                     for name, table in self.tables.items():
                         marks = table.marks
-                        yield RowList(table, table.line_columns(), marks.__contains__, id=name)
+                        columns = table.line_columns()
+                        yield RowList(table.listing, columns, marks.__contains__, id=name)
                     yield RowList(self.problem_rows, PROBLEM_COLUMNS, id=PROBLEMS)
                     yield LinesView(id=SUMMARY)
                 yield TimelineStrip(id="timeline")
@@ -185,7 +192,7 @@ class Screens(KeysInOrder):
         if table is not None and rows is not None:
             chosen = table.listing.chosen
             in_order = len(chosen.sorted or ())
-            seen = (table.store.first, len(table), chosen.looked_at, in_order)
+            seen = (table.store.first, len(table.listing), chosen.looked_at, in_order)
             if self.paused:  # rows may be dropped, and others would take their place
                 seen = (table.store.first, *table.seen[1:])
             if seen != table.seen:
@@ -276,7 +283,7 @@ class Screens(KeysInOrder):
         keys = self.said or f"?:help q:quit {KEYS_OF[self.view]}"
         if table is None:
             return f" {keys}"
-        listed, all_rows = len(table), table.store.count - table.store.first
+        listed, all_rows = len(table.listing), table.store.count - table.store.first
         text = f" {count(listed)}"
         if table.filter or table.only_marked:
             text += f" of {count(all_rows)}"
@@ -326,7 +333,7 @@ class Screens(KeysInOrder):
         table, rows = self.table, self.rows
         if table is not None and rows is not None:
             table.seen = NOT_SEEN
-            rows.show(table, table.line_columns())
+            rows.show(table.listing, table.line_columns())
             self._waits_until = monotonic() + PATIENCE
             self.look()
             self.detail_soon()
@@ -383,3 +390,33 @@ class Screens(KeysInOrder):
         if self.view != PROBLEMS or rows is None or rows.number is None:
             return None
         return self.problem_rows.row(rows.number)
+
+
+_LOOK_SECONDS: Final = 1.0
+"""seconds between checks for the terminal"""
+_END_SECONDS: Final = 3.0
+"""seconds for an orderly exit after the terminal is gone"""
+
+
+def end_with_terminal(browser: App[None]) -> None:
+    """End the browser in order on a signal or when its terminal is gone."""
+    loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        browser.exit(return_code=ExitStatus.TERMINATED)
+
+    def watch() -> None:
+        # If SIGHUP is ignored (`nohup`), nothing else signals that the terminal is gone.
+        while os.isatty(0):
+            time.sleep(_LOOK_SECONDS)
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(end)
+        # Textual's threads can deadlock now, so an orderly exit may never come.
+        time.sleep(_END_SECONDS)
+        remove_all()
+        os._exit(ExitStatus.TERMINATED)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, end)
+    threading.Thread(target=watch, name="rmqtool-terminal", daemon=True).start()

@@ -12,8 +12,7 @@ from textual.widgets import ContentSwitcher, Static, Tree
 from textual.widgets.tree import TreeNode
 
 from ...ui.console import cells, cut, padded
-from ..model.detail import Detail, FrameBytes, Node, hex_lines
-from ..model.spans import Span
+from ..model.detail import Detail, FrameBytes, Node, Span, hex_lines
 from .lines_view import LinesView
 from .paint import PLAIN, Piece, text_of
 

@@ -71,16 +71,12 @@ class FilterLine(Vertical):
     class Left(Message):
         """The line was cancelled."""
 
-    def __init__(
-        self,
-        check: Callable[[str], object] = lambda _: None,
-        offers: Callable[[str], Offer] = lambda _: _NO_OFFER,
-        **given: Any,
-    ) -> None:
-        """`check` raises WhereError for an invalid text; `offers` returns completions."""
+    def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        self.check = check
-        self.offers = offers
+        self.check: Callable[[str], object] = lambda _: None
+        """raises WhereError for an invalid text"""
+        self.offers: Callable[[str], Offer] = lambda _: _NO_OFFER
+        """returns completions"""
         self.history: list[str] = []
         self._offer = _NO_OFFER
 

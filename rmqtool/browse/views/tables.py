@@ -84,23 +84,6 @@ class TableView:
         """Return the shown columns."""
         return line_columns(self.table, self.columns)
 
-    # -- as `row_list.Rows` -----------------------------------------------------------------------
-
-    def __len__(self) -> int:
-        return len(self.listing)
-
-    def number_at(self, place: int) -> int | None:
-        """Return the number of the row at a position."""
-        return self.listing.number_at(place)
-
-    def place_of(self, number: int) -> int:
-        """Return the position of a row."""
-        return self.listing.place_of(number)
-
-    def row(self, number: int) -> Any:
-        """Return a row, or None if it was dropped."""
-        return self.store.at(number)
-
 
 class ProblemRows:
     """Problems as a list."""

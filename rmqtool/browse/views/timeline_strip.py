@@ -14,7 +14,7 @@ from textual.widget import Widget
 from dissectors.quantities import counted
 
 from ...ui.figures import clock, count, duration
-from ..model.timeline import Bucket, Timeline
+from ..model.listing import Bucket, Timeline
 from .paint import PLAIN, Piece, strip_of
 
 _BARS: Final = " ▁▂▃▄▅▆▇█"

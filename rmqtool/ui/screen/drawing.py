@@ -99,3 +99,15 @@ def lines_of(
     file = io.StringIO()
     console_on(file, terminal, styles).print(*drawn, sep="\n", end="")
     return [line.rstrip(" ") for line in file.getvalue().rstrip("\n").split("\n")]
+
+
+_STYLES: Final = {"markdown.code": "cyan", "markdown.code_block": "cyan"}
+"""styles that are readable on light and dark screens: without background"""
+_CODE: Final = "ansi_light"
+
+
+def document_lines(text: str, terminal: Terminal) -> list[str]:
+    """Return a document of the project as lines; never a text of the network, as it is Markdown."""
+    from rich.markdown import Markdown  # has a parser, which only `help` needs
+
+    return lines_of(terminal, Markdown(text, code_theme=_CODE), styles=_STYLES)

@@ -1,13 +1,14 @@
-"""Labelled texts: drawn by rich on a terminal, framed or not; plain lines elsewhere."""
+"""Labelled texts and questions: drawn by rich on a terminal, framed or not; plain elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import IO, TYPE_CHECKING, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Final, NamedTuple, TextIO
 
 from ..console import UNLIMITED, Style, Terminal, cells, styled, terminal_of, wrapped
 
 if TYPE_CHECKING:
+    from rich.prompt import Prompt
     from rich.table import Table
 
 _WIDEST: Final = 120
@@ -140,3 +141,32 @@ def _grids(facts: Sequence[Labelled]) -> list[Table]:
         text = folded_text(fact.text, fact.style)
         grids[-1].add_row(*labels, Hanging(text, fact.hang) if fact.hang else text)
     return grids
+
+
+def typed(title: str, texts: Sequence[str], question: str, input_: TextIO, output: TextIO) -> str:
+    """Return the answer to a question; empty at the end of the input.
+
+    `texts`: context to show before the question, under a title. Words of the network are only
+    there, never in the question.
+    """
+    print("\n".join(question_lines(title, texts, output)), file=output)
+    return _prompt(question, output)(default="", stream=input_)
+
+
+def asked(title: str, texts: Sequence[str], question: str, output: TextIO) -> None:
+    """Print the question without waiting for the answer."""
+    print("\n".join(question_lines(title, texts, output)), file=output)
+    prompt = _prompt(question, output)
+    prompt.console.print(prompt.make_prompt(""), end="")
+    output.flush()
+
+
+def _prompt(question: str, output: TextIO) -> Prompt:
+    from rich.prompt import Prompt
+    from rich.text import Text
+
+    from .drawing import console_on, style_of
+
+    terminal = terminal_of(output)
+    console = console_on(output, terminal)
+    return Prompt(Text(question, style_of(Style.BOLD)), console=console, show_default=False)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from replay.sandbox import EventKind, SandboxEvent
-from rmqtool.broker.event_lines import EventDigest, json_of, line_of
+from rmqtool.broker.event_output import EventDigest, json_of, line_of
 from rmqtool.ui.console import UNLIMITED, Terminal
 from tests.patience import PATIENCE, wait_for
 from tests.replay.sandbox.talk import Talk, send_fields

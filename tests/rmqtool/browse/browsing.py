@@ -15,13 +15,12 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
 from dissectors.remoting.bodies.custom import NamedDecoder
-from rmqtool.browse.model.reading import BackgroundReading, Filling
-from rmqtool.browse.model.session import BrowseSession
+from rmqtool.browse.model.session import BackgroundReading, BrowseSession, Filling
 from rmqtool.browse.model.settings import read_settings
 from rmqtool.browse.options import BrowseRequest
 from rmqtool.browse.run import opened
+from rmqtool.browse.views.actions import FullBrowser
 from rmqtool.browse.views.filter_line import LineInput
-from rmqtool.browse.views.replaying import FullBrowser
 
 Act = Callable[[FullBrowser, Pilot[None]], Coroutine[Any, Any, None]]
 """what somebody does with a browser"""

@@ -9,7 +9,7 @@ import pytest
 from analytics.reports.latency_tables import SLOWEST
 from rmqtool.report.text import columns_of
 from rmqtool.ui.console import Terminal
-from rmqtool.ui.screen.tables import table_lines
+from rmqtool.ui.screen.shapes import table_lines
 
 ROW = {
     "latency_us": 10_300,

@@ -13,8 +13,7 @@ from replay.errors import RouteError, SendFailed
 from replay.message import Attempt, Message, MessageQueue, SendResult, SendStatus
 from rmqtool.send.input_lines import BadLine, LineReader, Outgoing
 from rmqtool.send.options import InputForm, delivery_of
-from rmqtool.send.result_lines import Ended, json_of, rows_of
-from rmqtool.send.summary import Bars, SendSummary, summary_lines
+from rmqtool.send.results import Bars, Ended, SendSummary, json_of, rows_of, summary_lines
 from rmqtool.ui.console import UNLIMITED, Terminal
 from rmqtool.ui.status import CommandError
 

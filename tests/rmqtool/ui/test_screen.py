@@ -24,11 +24,9 @@ from rmqtool.ui.console import (
     one_line,
     styled,
 )
-from rmqtool.ui.screen.bars import BarRow, bar_lines
-from rmqtool.ui.screen.documents import document_lines
-from rmqtool.ui.screen.drawing import lines_of, style_of, text_of
+from rmqtool.ui.screen.drawing import document_lines, lines_of, style_of, text_of
 from rmqtool.ui.screen.panels import Labelled, fact_lines, indented_facts, panel_lines
-from rmqtool.ui.screen.tables import table_lines
+from rmqtool.ui.screen.shapes import BarRow, bar_lines, table_lines
 
 from ..command import PROGRAM, ROOT
 

@@ -11,7 +11,7 @@ from rmqtool.browse.model.disk import PART_ROWS, SEGMENT_ROWS, RowStore
 from rmqtool.browse.model.expressions import test_of_text as compiled
 from rmqtool.browse.model.listing import Listing, ListOrder
 from tests.rmqtool.browse.browsing import sample, wait_for
-from tests.rmqtool.browse.model.test_packets import session_of
+from tests.rmqtool.browse.model.test_export_packets import session_of
 
 
 def a_row() -> ExchangeRecord:

@@ -17,9 +17,9 @@ from dissectors.remoting.bodies.custom import NamedDecoder
 from rmqtool.browse.model.export import where_of, wireshark_of
 from rmqtool.browse.model.expressions import test_of_text as compiled
 from rmqtool.browse.model.settings import SavedView, Settings, read_settings, write_settings
-from rmqtool.browse.views.replaying import FullBrowser
+from rmqtool.browse.views.actions import FullBrowser
 from tests.rmqtool.browse.browsing import fill, press, run, sample, sees
-from tests.rmqtool.browse.model.test_packets import session_of, told
+from tests.rmqtool.browse.model.test_export_packets import session_of, told
 
 SENDS = "send-sync-5x.pcap"
 MARKED = "jjmjjjm"
@@ -37,7 +37,7 @@ def test_marked_rows_become_parquet(tmp_path: Path) -> None:
         assert [one["topic"] for one in found] == [one.topic for one in marked]
         await press(browser, pilot, "2", "w")
         await fill(browser, pilot, str(tmp_path / "all.parquet"))
-        await sees(browser, f"{len(browser.tables['messages'])} rows →")
+        await sees(browser, f"{len(browser.tables['messages'].listing)} rows →")
 
     run(act, sample(SENDS))
 
@@ -100,7 +100,10 @@ def test_a_saved_view_is_loaded_and_a_bad_one_is_said(tmp_path: Path) -> None:
         table = browser.tables["messages"]
         assert browser.view == "messages"
         assert (table.filter, table.sort, table.descending) == ("queue_id == 1", "latency", True)
-        assert {table.row(table.number_at(n) or 0).queue_id for n in range(len(table))} == {1}
+        assert {
+            table.listing.row(table.listing.number_at(n) or 0).queue_id
+            for n in range(len(table.listing))
+        } == {1}
         await sees(browser, "QUEUE_OFFSET", "by latency ↓")
         await press(browser, pilot, "v")
         await fill(browser, pilot, "nobody")

@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 import rmqtool
-from rmqtool.browse.views.replaying import FullBrowser
+from rmqtool.browse.views.actions import FullBrowser
 from tests.rmqtool.browse.browsing import run, sample, sees, shown
 
 SMALL = (80, 24)

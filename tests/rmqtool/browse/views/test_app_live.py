@@ -13,11 +13,10 @@ from textual.pilot import Pilot
 
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from rmqtool.browse.model.disk import PART_ROWS, SEGMENT_ROWS
-from rmqtool.browse.model.reading import decoding
-from rmqtool.browse.model.session import BrowseSession
-from rmqtool.browse.views.replaying import FullBrowser
+from rmqtool.browse.model.session import BrowseSession, decoding
+from rmqtool.browse.views.actions import FullBrowser
 from tests.rmqtool.browse.browsing import browsing_in, sample, sees, shown, type_keys, until
-from tests.rmqtool.browse.model.test_packets import session_of
+from tests.rmqtool.browse.model.test_export_packets import session_of
 
 CAPTURE = "leader-lost-5x.pcap"
 
@@ -163,10 +162,12 @@ def test_the_oldest_rows_go_and_what_is_listed_goes_with_them() -> None:
             assert rows.number == store.first
             browser.filter_by("opaque >= 3")
             await until(lambda: table.listing.is_done, "the filter", 60)
-            assert len(table) == store.count - store.first
+            assert len(table.listing) == store.count - store.first
             wanted.put(PART_ROWS + SEGMENT_ROWS)
             await until(lambda: store.first == 2 * PART_ROWS, "more are gone", 60)
-            await until(lambda: len(table) == store.count - store.first, "they are not listed", 60)
-            assert table.row(table.number_at(0) or 0).opaque == store.first
+            await until(
+                lambda: len(table.listing) == store.count - store.first, "they are not listed", 60
+            )
+            assert table.listing.row(table.listing.number_at(0) or 0).opaque == store.first
 
     asyncio.run(act())

@@ -8,9 +8,9 @@ import pytest
 from textual.pilot import Pilot
 
 from rmqtool.browse.model.listing import Chosen, Listing
+from rmqtool.browse.views.actions import FullBrowser
 from rmqtool.browse.views.details import Details
 from rmqtool.browse.views.filter_line import LineInput
-from rmqtool.browse.views.replaying import FullBrowser
 from tests.rmqtool.browse.browsing import press, run, sample, sees, settled, shown
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from textual.pilot import Pilot
 
+from rmqtool.browse.views.actions import FullBrowser
 from rmqtool.browse.views.keys import KEYS_OF
-from rmqtool.browse.views.replaying import FullBrowser
 from tests.rmqtool.browse.browsing import press, run, sample, sees, shown
 
 

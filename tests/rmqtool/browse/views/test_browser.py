@@ -9,9 +9,9 @@ from textual.pilot import Pilot
 from textual.widgets import Tree
 
 from rmqtool.browse.model.settings import read_settings
+from rmqtool.browse.views.actions import FullBrowser
 from rmqtool.browse.views.dialogs import TextDialog
 from rmqtool.browse.views.filter_line import LineInput
-from rmqtool.browse.views.replaying import FullBrowser
 from tests.rmqtool.browse.browsing import press, run, sample, sees, settled, shown, text, until
 
 
@@ -40,12 +40,13 @@ def test_a_filter_is_typed_completed_and_corrected() -> None:
         line.value = "response_name == NO_PERMISSION"
         await press(browser, pilot, "enter")
         table = browser.tables["exchanges"]
-        assert {table.row(table.number_at(n) or 0).response_name for n in range(len(table))} == {
-            "NO_PERMISSION"
-        }
+        assert {
+            table.listing.row(table.listing.number_at(n) or 0).response_name
+            for n in range(len(table.listing))
+        } == {"NO_PERMISSION"}
         assert " of 44" in shown(browser)[-1]
         await press(browser, pilot, "x")
-        assert len(table) == 44
+        assert len(table.listing) == 44
         await press(browser, pilot, "backspace")
         assert table.filter == "response_name == NO_PERMISSION"
 
@@ -59,7 +60,7 @@ def test_a_cell_becomes_a_filter() -> None:
         await press(browser, pilot, "equals_sign")
         table = browser.tables["exchanges"]
         assert table.filter == 'client_address == "127.0.0.1:51902"'
-        assert 0 < len(table) < 44
+        assert 0 < len(table.listing) < 44
         await press(browser, pilot, "full_stop")
         assert table.filter == 'client_address == "127.0.0.1:51902" and conversation == 0'
         await press(browser, pilot, "x", "minus")
@@ -72,15 +73,17 @@ def test_search_marks_and_order() -> None:
     async def act(browser: FullBrowser, pilot: Pilot[None]) -> None:
         table, rows = browser.tables["exchanges"], browser.list_of("exchanges")
         await press(browser, pilot, "slash", *"register_broker", "enter")
-        assert table.row(rows.number or 0).request_name == "REGISTER_BROKER"
+        assert table.listing.row(rows.number or 0).request_name == "REGISTER_BROKER"
         first = rows.cursor
         await press(browser, pilot, "n")
         assert rows.cursor > first
         await press(browser, pilot, "m", "m", "M")
-        assert len(table) == 2
+        assert len(table.listing) == 2
         await press(browser, pilot, "M", "s")
         assert table.sort == "latency"
-        latencies = [table.row(table.number_at(n) or 0).latency_us for n in range(3)]
+        latencies = [
+            table.listing.row(table.listing.number_at(n) or 0).latency_us for n in range(3)
+        ]
         assert latencies == sorted(latencies, reverse=True)
 
     run(act, sample("acl-5x.pcap"))
@@ -147,7 +150,7 @@ def test_a_life_a_conversation_and_a_part_of_the_time() -> None:
         await press(browser, pilot, "t", "space", "L", "L", "enter")
         table = browser.tables["messages"]
         assert table.filter.startswith("time >= ")
-        assert 0 < len(table) < 12
+        assert 0 < len(table.listing) < 12
         await press(browser, pilot, "e")
         assert browser.view == "exchanges"
 

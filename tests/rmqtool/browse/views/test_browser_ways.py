@@ -9,8 +9,8 @@ from textual.widgets import Tree
 
 from rmqtool.browse.model.columns import sort_column
 from rmqtool.browse.model.settings import read_settings
+from rmqtool.browse.views.actions import FullBrowser
 from rmqtool.browse.views.filter_line import LineInput
-from rmqtool.browse.views.replaying import FullBrowser
 from tests.rmqtool.browse.browsing import fill, press, run, sample, sees, shown
 
 
@@ -47,8 +47,10 @@ def test_lists_are_sorted_by_time_latency_and_size_both_ways() -> None:
                     continue
                 column = sort_column(table.table, what)
                 for _ in range(2):
-                    numbers = [table.number_at(place) for place in range(len(table))]
-                    found = [getattr(table.row(one or 0), column) for one in numbers]
+                    numbers = [
+                        table.listing.number_at(place) for place in range(len(table.listing))
+                    ]
+                    found = [getattr(table.listing.row(one or 0), column) for one in numbers]
                     there = [one for one in found if one is not None]
                     assert there == sorted(there, reverse=table.descending)
                     assert found[len(there) :] == [None] * (len(found) - len(there))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from textual import events
 from textual.pilot import Pilot
 
+from rmqtool.browse.views.actions import FullBrowser
 from rmqtool.browse.views.keys import GROUPS, KEYS
-from rmqtool.browse.views.replaying import FullBrowser
 from tests.profiles import examples
 from tests.rmqtool.browse.browsing import browsing, sample, type_keys, until
 

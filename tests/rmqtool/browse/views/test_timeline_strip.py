@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual import events
 from textual.pilot import Pilot
 
-from rmqtool.browse.views.replaying import FullBrowser
+from rmqtool.browse.views.actions import FullBrowser
 from rmqtool.browse.views.timeline_strip import TimelineStrip
 from tests.rmqtool.browse.browsing import press, run, sample, sees, settled
 
@@ -35,7 +35,7 @@ def test_a_part_is_dragged_with_the_mouse() -> None:
         )
         await drag(browser, pilot, 30, 4)
         assert table.filter.startswith("time >= ")
-        assert len(table) == sum(one.rows for one in buckets[4:31])
+        assert len(table.listing) == sum(one.rows for one in buckets[4:31])
         assert browser.focused is browser.list_of("exchanges")
         await press(browser, pilot, "x")
         await drag(browser, pilot, 10, 10)
@@ -50,13 +50,13 @@ def test_a_part_picked_by_keys_takes_the_place_of_the_one_before() -> None:
     async def act(browser: FullBrowser, pilot: Pilot[None]) -> None:
         table = browser.tables["exchanges"]
         await press(browser, pilot, "t", "space", "L", "enter")
-        first, rows = table.filter, len(table)
+        first, rows = table.filter, len(table.listing)
         assert 0 < rows < 68
         await press(browser, pilot, "t", "space", "l", "l", "enter")
         assert table.filter.count("time >=") == 1
         assert table.filter != first
-        assert len(table) < rows
+        assert len(table.listing) < rows
         await press(browser, pilot, "backspace")
-        assert (table.filter, len(table)) == (first, rows)
+        assert (table.filter, len(table.listing)) == (first, rows)
 
     run(act, sample("leader-lost-5x.pcap"))

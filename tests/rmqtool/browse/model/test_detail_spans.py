@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from dissectors.remoting.framing.frame import PREFIX
-from rmqtool.browse.model.spans import Span, secret_spans, spans_of
+from rmqtool.browse.model.detail import Span, secret_spans, spans_of
 
 
 def test_quotes_without_an_end_take_linear_time() -> None:

@@ -12,11 +12,9 @@ import pytest
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.rows.record import ExchangeRecord
 from rmqtool.api.tables.named import EXCHANGES
-from rmqtool.browse.model.export import new_file, write_rows
+from rmqtool.browse.model.export import _Direction, new_file, packets_in, write_packets, write_rows
 from rmqtool.browse.model.frames import KeptFrame
-from rmqtool.browse.model.packets import _Direction, packets_in, write_packets
-from rmqtool.browse.model.reading import BackgroundReading, decoding
-from rmqtool.browse.model.session import BrowseSession
+from rmqtool.browse.model.session import BackgroundReading, BrowseSession, decoding
 from tests.rmqtool.browse.browsing import sample
 
 

@@ -22,7 +22,7 @@ sys.stdin.read()
 ASKING = """
 import sys
 from dissectors.live.privileges import give_up
-from rmqtool.watch.ends_helper import EndsHelper
+from rmqtool.watch.local_ends import EndsHelper
 from rmqtool.watch.local_ends import LocalEnds
 helper = EndsHelper()
 give_up(None)
@@ -59,7 +59,7 @@ def test_a_helper_names_processes_of_other_users() -> None:
 
 def test_without_rights_the_helper_sees_what_all_may_see() -> None:
     code = (
-        "from rmqtool.watch.ends_helper import EndsHelper\n"
+        "from rmqtool.watch.local_ends import EndsHelper\n"
         "helper = EndsHelper()\n"
         "print([one.text for one in helper.of([('192.0.2.1:5', '127.0.0.1:1')])])\n"
         "helper.close()"

@@ -8,8 +8,8 @@ import pytest
 from textual.pilot import Pilot
 
 from replay.sandbox import SandboxOptions, sandbox_thread
+from rmqtool.browse.views.actions import FullBrowser
 from rmqtool.browse.views.dialogs import TextDialog
-from rmqtool.browse.views.replaying import FullBrowser
 from tests.rmqtool.browse.browsing import fill, press, run, sample, sees
 
 CAPTURE = "send-sync-5x.pcap"
@@ -66,10 +66,10 @@ def test_of_messages_of_which_no_send_is_chosen_it_is_said(
     async def act(browser: FullBrowser, pilot: Pilot[None]) -> None:
         await press(browser, pilot, "2", "f")
         await fill(browser, pilot, "event == delivered")
-        assert len(browser.tables["messages"])
+        assert len(browser.tables["messages"].listing)
         await press(browser, pilot, "R")
         await sees(browser, "these rows are not sends; press a to list a message's attempts")
-        monkeypatch.setattr("rmqtool.browse.views.replaying.MOST_NUMBERS", 3)
+        monkeypatch.setattr("rmqtool.browse.views.actions.MOST_NUMBERS", 3)
         await press(browser, pilot, "x", "R")
         await sees(browser, "too many messages (maximum: 3); mark some")
 

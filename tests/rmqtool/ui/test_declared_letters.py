@@ -8,7 +8,7 @@ import pytest
 import typer.main
 
 from rmqtool.cli import app
-from rmqtool.ui.letters import LETTERS, named
+from rmqtool.ui.declared import LETTERS, named
 from rmqtool.ui.status import ExitStatus
 
 from ..command import rmqtool

@@ -10,11 +10,11 @@ import pytest
 from textual.pilot import Pilot
 
 from replay.sandbox import SandboxOptions, SandboxThread, sandbox_thread
+from rmqtool.browse.views.actions import FullBrowser
 from rmqtool.browse.views.dialogs import TextDialog
-from rmqtool.browse.views.replaying import FullBrowser
 from tests.rmqtool.browse.browsing import fill, press, run, sample, sees, text, type_keys, until
 from tests.rmqtool.browse.test_run import HAS_TMUX, Tmux
-from tests.rmqtool.browse.views.test_replaying import CAPTURE, SENDS
+from tests.rmqtool.browse.views.test_actions_replay import CAPTURE, SENDS
 
 SLOWLY = "--rate 0.2/s"
 """a pace at which no run ends by itself while a test looks"""
@@ -73,9 +73,9 @@ def test_r_ends_a_run_whose_journal_goes_on(tmp_path: Path) -> None:
             assert not isinstance(browser.screen, TextDialog)
             assert browser._sending is None
             sent = stored(box)
-            assert 2 <= sent < len(browser.tables["exchanges"])
+            assert 2 <= sent < len(browser.tables["exchanges"].listing)
             assert resumed(journal, box) == 0
-            assert stored(box) == len(browser.tables["exchanges"])
+            assert stored(box) == len(browser.tables["exchanges"].listing)
 
     run(act, sample(CAPTURE))
 

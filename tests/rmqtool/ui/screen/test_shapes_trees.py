@@ -9,7 +9,7 @@ import pytest
 from dissectors.processes.choice import decode_of
 from rmqtool.decode.tree import STEP, Tree
 from rmqtool.ui.console import Style, Terminal, cells, styled
-from rmqtool.ui.screen.trees import MOST_DRAWN, tree_lines
+from rmqtool.ui.screen.shapes import MOST_DRAWN, tree_lines
 from tests.rmqtool.command import ROOT
 from tests.rmqtool.ui.test_screen import MARKUP, one_line
 
