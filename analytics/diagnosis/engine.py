@@ -19,11 +19,10 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 from dissectors.times import Bounds
 
-from .context import PROXY, Context
+from .context import BY_REMOTING, PROXY, Context, Need
 from .incidents import grouped, merged
 from .keys import Add, Flow, FlowRows
 from .messages import AttemptStore, ObservedMessage, span_of_message
-from .need import BY_REMOTING, Need
 from .problem import (
     LOWER,
     MOST_SPANS,

@@ -1,11 +1,16 @@
-"""State keys shared by several rules, and the flow that determines most of them."""
+"""State keys shared by several rules, the flow that determines most of them, and bounded states."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, TypeVar
 
+from dissectors.remoting.topic_names import REPLY_SUFFIX, is_group_topic, is_internal_topic
 from dissectors.rows.record import ExchangeRecord
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 WHOLE: Final = "*"
 """the only key of a rule with one state per capture"""
@@ -158,3 +163,29 @@ def with_remark(
         return key(row)
 
     return key_of
+
+
+@lru_cache(4096)
+def is_own_topic(topic: str | None) -> bool:
+    """Return whether a topic is a system topic (including retry topics) or empty."""
+    return (
+        not topic
+        or is_group_topic(topic)
+        or topic.endswith(REPLY_SUFFIX)
+        or is_internal_topic(topic)
+    )
+
+
+# What a capture contains must not fill the memory, so containers grow only up to a limit.
+def state_in(states: dict[K, V], key: K, make: Callable[[], V], most: int) -> V | None:
+    """Return the state of a key, which is made at first; None if there are `most` other keys."""
+    state = states.get(key)
+    if state is None and len(states) < most:
+        state = states[key] = make()
+    return state
+
+
+def keep(kept: set[K], item: K, most: int) -> None:
+    """Add an item to a set, unless the set is full."""
+    if len(kept) < most:
+        kept.add(item)

@@ -28,8 +28,8 @@ from dissectors.rows.conversation_facts import (
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
-from .bounded import state_in
 from .context import Context
+from .keys import state_in
 from .problem import (
     Evidence,
     Subject,

@@ -10,12 +10,10 @@ from dissectors.quantities import counted
 
 from ....sends.attempts import STORED
 from ....sends.chains import MAYBE
-from ...context import Context
-from ...impact import Impact
+from ...context import Context, Need
 from ...messages import ObservedMessage
 from ...names import only, subject_of
-from ...need import Need
-from ...problem import Case, ProblemSeverity
+from ...problem import Case, Impact, ProblemSeverity
 from ...rule import COVERED, DiagnosisRule
 from ...stored import SoughtMessages
 from .attempt_words import UNDECIDED, MessageFold, timed_out

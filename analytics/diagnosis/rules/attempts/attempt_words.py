@@ -21,9 +21,8 @@ from ....sends.attempts import (
     UNSURE,
     ObservedAttempt,
 )
-from ...bounded import keep
 from ...context import Context
-from ...keys import joined_key
+from ...keys import joined_key, keep
 from ...messages import ObservedMessage
 from ...names import Names, by_client, counted_names, only
 from ...problem import Case, Evidence, Subject

@@ -8,10 +8,9 @@ from dissectors.remoting.retries import RETRIED_SINCE
 from dissectors.remoting.versions import release_of
 
 from ....sends.chains import OLD_CLIENT
-from ...context import Context
+from ...context import Context, Need
 from ...messages import ObservedMessage
 from ...names import counted_names, was
-from ...need import Need
 from ...problem import Case, ProblemSeverity
 from ...rule import ALWAYS_RETRIED, DiagnosisRule
 from .attempt_words import LoneMessageFold

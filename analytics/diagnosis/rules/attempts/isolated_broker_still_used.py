@@ -10,9 +10,8 @@ from dissectors.quantities import counted, plain_duration
 from dissectors.remoting.codes import ResponseCode
 
 from ....sends.attempts import ONEWAY, REFUSED, STORED, UNKNOWN
-from ...context import Context
+from ...context import Context, Need
 from ...names import counted_names, only, times
-from ...need import Need
 from ...problem import Case, Confidence, Evidence, ProblemSeverity, ProblemState, Subject, Tally
 from ...producers.producers import (
     PRODUCER_SENDS,

@@ -9,15 +9,13 @@ from dissectors.quantities import counted
 from dissectors.remoting.row_facts.ext_fields import PULLS, following_in
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import state_in
-from ...context import Context
-from ...impact import Impact
-from ...keys import named_group
+from ...context import Context, Need
+from ...keys import named_group, state_in
 from ...names import listed
-from ...need import Need
 from ...problem import (
     Case,
     Evidence,
+    Impact,
     ProblemSeverity,
     Subject,
     Tally,

@@ -23,11 +23,9 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.outcome import LONG_POLLS, RECEIVE_CALLS
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
-from ...bounded import state_in
-from ...context import Context
-from ...keys import Add, Flow, slowest_of
+from ...context import Context, Need
+from ...keys import Add, Flow, slowest_of, state_in
 from ...names import called, only, times
-from ...need import Need
 from ...problem import (
     Case,
     Evidence,

@@ -16,12 +16,10 @@ from dissectors.rows.outcome import RECEIVE_CALLS, is_call, is_pop
 from dissectors.rows.record import ExchangeRecord
 from dissectors.times import SECOND
 
-from ...context import Context
-from ...impact import Impact
+from ...context import Context, Need
 from ...keys import Add, Flow, joined_key, parts_of
 from ...names import only
-from ...need import Need
-from ...problem import Case, ProblemSeverity, ProblemState, Subject, Tally, duration
+from ...problem import Case, Impact, ProblemSeverity, ProblemState, Subject, Tally, duration
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from .consumed import Commits, Stand, longest_stand
 from .pulled import Point, Series, says_end

@@ -12,15 +12,13 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.ext_fields import PULLS
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
-from ...bounded import state_in
-from ...context import Context
-from ...impact import Impact
-from ...keys import Add, Flow, whole
+from ...context import Context, Need
+from ...keys import Add, Flow, is_own_topic, state_in, whole
 from ...names import listed
-from ...need import Need
 from ...problem import (
     Case,
     Evidence,
+    Impact,
     ProblemSeverity,
     ProblemState,
     Subject,
@@ -35,7 +33,6 @@ from ...problem import (
     time_of,
 )
 from ...rule import DiagnosisRule, Exchanges, Fold
-from ...topics import is_own_topic
 from .pulled import messages_behind
 
 MAX_QUEUES: Final = 20_000

@@ -16,11 +16,9 @@ from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX, group_of
 from dissectors.rows.outcome import is_call
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
-from ...impact import Impact
+from ...context import Context, Need
 from ...names import counted_names, only, times
-from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject, Tally, end_of, shown
+from ...problem import Case, Impact, ProblemSeverity, Subject, Tally, end_of, shown
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...spells import MAX_INTERVALS, Parts, spells
 from .returns import ReturnedMessage, Returns, is_spent

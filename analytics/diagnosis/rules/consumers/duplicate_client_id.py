@@ -11,10 +11,8 @@ from dissectors.remoting.row_facts.heartbeats import consumers_in
 from dissectors.remoting.row_facts.names import MEMBER, PRODUCER, facts_in
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import keep, state_in
-from ...context import Context
-from ...keys import whole
-from ...need import Need
+from ...context import Context, Need
+from ...keys import keep, state_in, whole
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, place_of, time_of
 from ...rule import DiagnosisRule, Exchanges, Fold
 

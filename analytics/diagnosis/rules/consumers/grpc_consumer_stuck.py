@@ -13,9 +13,8 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.outcome import RECEIVE_CALLS
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
-from ...bounded import state_in
 from ...context import Context
-from ...keys import WHOLE
+from ...keys import WHOLE, state_in
 from ...problem import (
     Case,
     Evidence,

@@ -13,11 +13,9 @@ from dissectors.remoting.row_facts.values import number_in
 from dissectors.remoting.topic_names import is_group_topic
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import state_in
-from ...context import Context
-from ...keys import named_group
+from ...context import Context, Need
+from ...keys import named_group, state_in
 from ...names import only
-from ...need import Need
 from ...problem import (
     MS,
     Case,

@@ -19,11 +19,9 @@ from dissectors.remoting.topic_names import RETRY_PREFIX
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import state_in
-from ...context import CLUSTERING, Context
-from ...keys import WHOLE, whole
+from ...context import CLUSTERING, Context, Need
+from ...keys import WHOLE, state_in, whole
 from ...names import only, times
-from ...need import Need
 from ...problem import (
     MOST_EVIDENCE,
     Case,

@@ -13,14 +13,11 @@ from dissectors.remoting.row_facts.names import MEMBER, MEMBERS, fact_in, facts_
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import READ
-from ...bounded import state_in
-from ...context import Context
-from ...keys import whole
-from ...need import Need
+from ...context import Context, Need
+from ...keys import is_own_topic, state_in, whole
 from ...problem import Case, ProblemSeverity, Subject, Tally, end_of, shown, time_of
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...spells import joined
-from ...topics import is_own_topic
 
 _HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 _LIST: Final = int(RequestCode.GET_CONSUMER_LIST_BY_GROUP)

@@ -12,15 +12,13 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.ext_fields import following_in, offsets_in
 from dissectors.rows.record import ONEWAY, ExchangeRecord
 
-from ...bounded import state_in
-from ...context import Context
-from ...impact import Impact
-from ...keys import Add, Flow, joined_key, parts_of
+from ...context import Context, Need
+from ...keys import Add, Flow, joined_key, parts_of, state_in
 from ...names import only
-from ...need import Need
 from ...problem import (
     Case,
     Evidence,
+    Impact,
     ProblemSeverity,
     Subject,
     Tally,

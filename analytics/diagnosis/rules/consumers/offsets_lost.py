@@ -9,13 +9,20 @@ from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import state_in
-from ...context import Context
-from ...impact import Impact
-from ...keys import whole
+from ...context import Context, Need
+from ...keys import state_in, whole
 from ...names import listed
-from ...need import Need
-from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, shown, time_of
+from ...problem import (
+    Case,
+    Evidence,
+    Impact,
+    ProblemSeverity,
+    Subject,
+    Tally,
+    asked,
+    shown,
+    time_of,
+)
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from .offset_reset import RESETS
 

@@ -16,10 +16,9 @@ from dissectors.remoting.row_facts.names import (
 from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import state_in
-from ...context import Context
+from ...context import Context, Need
+from ...keys import state_in
 from ...names import only
-from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, duration, end_of, shown
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...spells import SpellTally

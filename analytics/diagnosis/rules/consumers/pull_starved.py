@@ -13,10 +13,9 @@ from dissectors.remoting.row_facts.names import STORED_MS
 from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
+from ...context import Context, Need
 from ...keys import named_group
 from ...names import listed, only
-from ...need import Need
 from ...problem import (
     MS,
     Case,

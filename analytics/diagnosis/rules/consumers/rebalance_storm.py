@@ -11,8 +11,7 @@ from dissectors.remoting.row_facts.names import MEMBERS as MEMBER_COUNT
 from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
-from ...need import Need
+from ...context import Context, Need
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, duration, time_of
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...spells import spells

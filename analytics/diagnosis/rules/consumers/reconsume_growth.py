@@ -12,12 +12,10 @@ from dissectors.remoting.row_facts.names import CLIENT_TYPE, fact_in
 from dissectors.rows.outcome import RECEIVE_CALLS, is_call
 from dissectors.rows.record import ExchangeRecord, MessageIdentity, identity_of
 
-from ...context import Context
-from ...impact import Impact
+from ...context import Context, Need
 from ...keys import named_group
 from ...names import first_of, only
-from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject, Tally, duration
+from ...problem import Case, Impact, ProblemSeverity, Subject, Tally, duration
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...spells import spells
 from .grpc_consumer_stuck import PUSH

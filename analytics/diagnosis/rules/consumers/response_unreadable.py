@@ -14,11 +14,9 @@ from dissectors.rows.conversation_facts import left_at
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import keep
-from ...context import Context
-from ...keys import WHOLE, Add, Flow, whole
+from ...context import Context, Need
+from ...keys import WHOLE, Add, Flow, keep, whole
 from ...names import times
-from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown, time_of
 from ...rule import DiagnosisRule, Exchanges, Fold
 

@@ -11,9 +11,8 @@ from dissectors.rows import conversation_record as tcp
 from dissectors.rows.outcome import LONG_POLLS
 from dissectors.times import text_of_time
 
-from ...context import Context
+from ...context import Context, Need
 from ...names import counted_names, first_of, times
-from ...need import Need
 from ...outages import LOSSES, HostLosses, Outage, host_of_server, named, waiting_of
 from ...problem import (
     ANY_TIME,

@@ -12,9 +12,8 @@ from dissectors.quantities import counted
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 
-from ...context import Context
+from ...context import Context, Need
 from ...names import counted_names, first_of, times
-from ...need import Need
 from ...outages import named
 from ...problem import (
     MOST_SPANS,

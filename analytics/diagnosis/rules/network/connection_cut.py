@@ -8,9 +8,8 @@ from typing import Final
 from dissectors.quantities import counted
 from dissectors.rows.outcome import LONG_POLLS
 
-from ...context import Context
+from ...context import Context, Need
 from ...names import counted_names, first_of, subject_of
-from ...need import Need
 from ...outages import LOSSES, HostLosses, Loss, ServerLosses, host_of_server, named, waiting_of
 from ...problem import Case, ProblemSeverity, Tally, asked
 from ...rule import COVERED, DiagnosisRule

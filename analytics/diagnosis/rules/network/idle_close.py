@@ -17,10 +17,9 @@ from dissectors.rows.conversation_facts import (
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
-from ...context import Context
+from ...context import Context, Need
 from ...keys import by_server
 from ...names import first_of
-from ...need import Need
 from ...outages import named, server_of, subject_at
 from ...problem import (
     Case,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ...context import Context
+from ...context import Context, Need
 from ...names import times
-from ...need import Need
 from ...outages import LOSSES, HostLosses, Outage, host_of_server
 from ...problem import Case, ProblemSeverity, ProblemState, Subject
 from ...rule import BEHIND_PROXY, DiagnosisRule

@@ -18,11 +18,9 @@ from dissectors.rows.conversation_facts import (
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ANSWERED, ExchangeRecord
 
-from ...bounded import state_in
-from ...context import Context
-from ...keys import by_server, response_times
+from ...context import Context, Need
+from ...keys import by_server, response_times, state_in
 from ...names import first_of, times
-from ...need import Need
 from ...outages import is_remoting_server, named, server_of, subject_at
 from ...problem import (
     Case,

@@ -18,11 +18,9 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
-from ...bounded import keep, state_in
-from ...context import BROKER, Context
-from ...keys import WHOLE, Add, Flow, whole
+from ...context import BROKER, Context, Need
+from ...keys import WHOLE, Add, Flow, keep, state_in, whole
 from ...names import first_of
-from ...need import Need
 from ...outages import failed_connects
 from ...problem import (
     Case,

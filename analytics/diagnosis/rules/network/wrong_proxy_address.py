@@ -14,11 +14,9 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.outcome import RECEIVE_CALLS, SEND_CALLS
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import keep, state_in
-from ...context import Context
-from ...keys import WHOLE
+from ...context import Context, Need
+from ...keys import WHOLE, keep, state_in
 from ...names import listed
-from ...need import Need
 from ...outages import failed_connects, surely_unanswered
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold

@@ -7,8 +7,8 @@ from typing import Final
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
+from ...context import Need
 from ...names import listed
-from ...need import Need
 from ...problem import ProblemSeverity
 from ...refusals import refused_with
 from ...rule import COVERED, DiagnosisRule

@@ -7,10 +7,9 @@ from typing import Final
 from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.codes import ResponseCode
 
-from ...context import Context
+from ...context import Context, Need
 from ...keys import by_group, with_remark
 from ...names import listed
-from ...need import Need
 from ...problem import ProblemSeverity
 from ...refusals import Refusals
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges

@@ -9,8 +9,7 @@ from dissectors.foreign import real_of
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
-from ...need import Need
+from ...context import Context, Need
 from ...problem import Case, ProblemSeverity
 from ...refusals import refused_with
 from ...rule import COVERED, DiagnosisRule

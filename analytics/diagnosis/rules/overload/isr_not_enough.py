@@ -7,8 +7,7 @@ from typing import Final
 from dissectors.quantities import counted
 from dissectors.remoting.codes import ResponseCode
 
-from ...context import Context
-from ...need import Need
+from ...context import Context, Need
 from ...problem import ProblemSeverity
 from ...refusals import refused_with
 from ...rule import COVERED, DiagnosisRule

@@ -6,7 +6,7 @@ from typing import Final
 
 from dissectors.remoting.codes import ResponseCode
 
-from ...need import Need
+from ...context import Need
 from ...problem import ProblemSeverity
 from ...refusals import refused_with
 from ...rule import COVERED, DiagnosisRule

@@ -12,11 +12,9 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.names import RESPELLED, facts_in
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import keep
-from ...context import Context
-from ...keys import WHOLE, Add, Flow, whole
+from ...context import Context, Need
+from ...keys import WHOLE, Add, Flow, keep, whole
 from ...names import Names, counted_names, listed, only
-from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked
 from ...rule import DiagnosisRule, Exchanges, Fold
 from ...spells import joined

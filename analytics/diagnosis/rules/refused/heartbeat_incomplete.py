@@ -12,10 +12,9 @@ from dissectors.remoting.row_facts.heartbeats import consumers_in, subscriptions
 from dissectors.remoting.row_facts.names import MAX_FACTS
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
+from ...context import Context, Need
 from ...keys import Add, Flow, whole
 from ...names import listed, only
-from ...need import Need
 from ...problem import (
     Case,
     Evidence,

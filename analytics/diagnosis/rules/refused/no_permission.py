@@ -12,7 +12,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import READ, WRITE, answered_route
 from ...context import Context
-from ...keys import whole
+from ...keys import is_own_topic, whole
 from ...names import listed, only
 from ...problem import (
     MOST_EVIDENCE,
@@ -27,7 +27,6 @@ from ...problem import (
 )
 from ...refusals import CALL_REFUSALS, Refusals, whole_of_sends
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
-from ...topics import is_own_topic
 from .acl_signature import reason_of
 
 MAX_ROUTED: Final = 10_000

@@ -13,9 +13,8 @@ from dissectors.remoting.row_facts.names import PROPERTIES
 from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
+from ...context import Context, Need
 from ...keys import whole
-from ...need import Need
 from ...problem import Case, ProblemSeverity
 from ...refusals import CALL_REFUSALS, Refusals, whole_of_sends
 from ...rule import COVERED, DiagnosisRule, Exchanges

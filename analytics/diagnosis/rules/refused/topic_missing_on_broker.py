@@ -10,11 +10,11 @@ from dissectors.rows.outcome import is_send
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...keys import is_own_topic
 from ...names import listed, only
 from ...problem import ProblemSeverity, Subject
 from ...refusals import CALL_REFUSALS, Refusals, whole_of_sends
 from ...rule import COVERED, DiagnosisRule, Exchanges
-from ...topics import is_own_topic
 
 _REQUESTS: Final = (
     SENDS

@@ -15,11 +15,9 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
-from ...bounded import state_in
-from ...context import Context
-from ...keys import Add, Flow, whole
+from ...context import Context, Need
+from ...keys import Add, Flow, state_in, whole
 from ...names import listed
-from ...need import Need
 from ...problem import (
     Case,
     Evidence,

@@ -11,13 +11,11 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
-from ...context import Context
-from ...keys import whole
+from ...context import Context, Need
+from ...keys import is_own_topic, whole
 from ...names import called, listed, only
-from ...need import Need
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, shown
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
-from ...topics import is_own_topic
 
 MAX_TOPICS: Final = 5000
 MAX_SERVERS: Final = 16

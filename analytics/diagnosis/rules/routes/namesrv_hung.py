@@ -11,10 +11,9 @@ from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
-from ...context import BROKER, Context
+from ...context import BROKER, Context, Need
 from ...keys import by_server
 from ...names import first_of, times
-from ...need import Need
 from ...problem import (
     MOST_SPANS,
     Case,

@@ -11,11 +11,9 @@ from dissectors.remoting.row_facts.routes import MASTER_ID, RoutedBroker
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import REMEMBERED, WRITE, AnsweredRoute, answered_route
-from ...bounded import state_in
-from ...context import Context
-from ...keys import whole
+from ...context import Context, Need
+from ...keys import is_own_topic, state_in, whole
 from ...names import called
-from ...need import Need
 from ...problem import (
     Case,
     Evidence,
@@ -32,7 +30,6 @@ from ...problem import (
 from ...refusals import Refusals
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 from ...spells import HOUR, SpellTally, Times
-from ...topics import is_own_topic
 from ..refused.sendback_failed import NO_MASTER
 
 MAX_BROKERS: Final = 5000

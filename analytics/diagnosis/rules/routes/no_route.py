@@ -15,11 +15,9 @@ from dissectors.rows.outcome import RECEIVE_CALLS, SEND_CALLS, is_call
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...answered_routes import answered_route
-from ...bounded import keep, state_in
-from ...context import Context
-from ...keys import whole
+from ...context import Context, Need
+from ...keys import is_own_topic, keep, state_in, whole
 from ...names import counted_names, listed
-from ...need import Need
 from ...problem import (
     Case,
     Evidence,
@@ -32,7 +30,6 @@ from ...problem import (
     shown,
 )
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
-from ...topics import is_own_topic
 
 MAX_TOPICS: Final = 5000
 """maximum topics"""

@@ -12,11 +12,9 @@ from dissectors.endpoint import host_of
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 
-from ...bounded import state_in
-from ...context import NAMESRV, Context
-from ...keys import WHOLE
+from ...context import NAMESRV, Context, Need
+from ...keys import WHOLE, state_in
 from ...names import MAX_NAMED, counted_names
-from ...need import Need
 from ...outages import PORTS, how_it_failed, server_of
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, connected
 from ...rule import COVERED, DiagnosisRule, Fold

@@ -13,11 +13,9 @@ from dissectors.remoting.row_facts.ext_fields import PULLS
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import answered_route
-from ...bounded import keep, state_in
-from ...context import Context
-from ...keys import Add, Flow
+from ...context import Context, Need
+from ...keys import Add, Flow, is_own_topic, keep, state_in
 from ...names import MAX_NAMED, listed
-from ...need import Need
 from ...problem import (
     Case,
     ProblemSeverity,
@@ -29,7 +27,6 @@ from ...problem import (
     shown,
 )
 from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges, Fold
-from ...topics import is_own_topic
 
 MAX_SIZES: Final = 64
 """maximum different queue counts of one broker"""

@@ -9,13 +9,12 @@ from dissectors.remoting.topic_names import DEFAULT_TOPIC
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import WRITE
-from ...context import ROUTE, Context
+from ...context import ROUTE, Context, Need
+from ...keys import is_own_topic
 from ...names import listed
-from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, clock, end_of, shown
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 from ...spells import joined
-from ...topics import is_own_topic
 
 
 class _Fold(Fold):

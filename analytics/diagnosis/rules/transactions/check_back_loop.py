@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...context import Context
+from ...context import Context, Need
 from ...names import listed
-from ...need import Need
 from ...problem import Case, ProblemSeverity
 from ...rule import COVERED, DiagnosisRule
 from ...spells import joined, span_of, spells

@@ -15,11 +15,9 @@ from dissectors.remoting.row_facts.values import number_in, number_of
 from dissectors.rows.outcome import RECEIVE_CALLS
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
-from ...impact import Impact
+from ...context import Context, Need
 from ...names import MAX_NAMED, listed, only, subject_of, was
-from ...need import Need
-from ...problem import MS, Case, Evidence, ProblemSeverity, Tally, duration, shown
+from ...problem import MS, Case, Evidence, Impact, ProblemSeverity, Tally, duration, shown
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 
 LATE_ID: Final = "delivered-late"

@@ -11,13 +11,10 @@ from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.message_record import COMMITTED, ROLLED_BACK
 
-from ...bounded import keep
-from ...context import Context
-from ...impact import Impact
-from ...keys import WHOLE
+from ...context import Context, Need
+from ...keys import WHOLE, keep
 from ...names import times
-from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Tally, duration
+from ...problem import Case, Confidence, Impact, ProblemSeverity, Tally, duration
 from ...rule import COVERED, DiagnosisRule
 from ...stored import half_words
 from .halves import (

@@ -26,9 +26,8 @@ from dissectors.remoting.row_facts.names import (
 from dissectors.rows.outcome import SEND_CALLS
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import keep, state_in
 from ...context import Context
-from ...keys import WHOLE
+from ...keys import WHOLE, keep, state_in
 from ...names import only
 from ...problem import Evidence, Subject, Tally, asked, place_of, shown, time_of
 from ...rule import Exchanges, Fold

@@ -13,7 +13,6 @@ from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...impact import Impact
 from ...keys import named_group
 from ...names import MAX_NAMED, counted_names, only
 from ...problem import (
@@ -21,6 +20,7 @@ from ...problem import (
     Case,
     Confidence,
     Evidence,
+    Impact,
     ProblemSeverity,
     Subject,
     Tally,

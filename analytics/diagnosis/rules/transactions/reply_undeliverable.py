@@ -10,11 +10,9 @@ from dissectors.remoting.code_sets import REPLIES
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
-from ...impact import Impact
+from ...context import Context, Need
 from ...names import only
-from ...need import Need
-from ...problem import ProblemSeverity, Subject
+from ...problem import Impact, ProblemSeverity, Subject
 from ...refusals import Refusals, refused_with
 from ...rule import DiagnosisRule
 

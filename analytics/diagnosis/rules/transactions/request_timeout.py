@@ -13,10 +13,20 @@ from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...impact import Impact
 from ...keys import WHOLE
 from ...names import listed, only
-from ...problem import MS, Case, Evidence, ProblemSeverity, Subject, Tally, asked, duration, time_of
+from ...problem import (
+    MS,
+    Case,
+    Evidence,
+    Impact,
+    ProblemSeverity,
+    Subject,
+    Tally,
+    asked,
+    duration,
+    time_of,
+)
 from ...rule import DiagnosisRule, Exchanges, Fold
 
 MAX_REQUESTS: Final = 20_000

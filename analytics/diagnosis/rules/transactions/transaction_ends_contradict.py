@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...context import Context
+from ...context import Context, Need
 from ...names import was
-from ...need import Need
 from ...problem import Case, ProblemSeverity, Tally, place_of
 from ...rule import COVERED, DiagnosisRule
 from ...stored import half_words

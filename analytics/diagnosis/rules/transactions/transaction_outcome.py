@@ -11,9 +11,8 @@ from dissectors.quantities import counted
 from dissectors.remoting.topic_names import CHECKED_OUT_TOPIC
 from dissectors.rows.message_record import COMMITTED, ROLLED_BACK
 
-from ...context import Context
+from ...context import Context, Need
 from ...names import times
-from ...need import Need
 from ...problem import Case, ProblemSeverity, Tally, place_of
 from ...rule import COVERED, DiagnosisRule
 from ...stored import half_words

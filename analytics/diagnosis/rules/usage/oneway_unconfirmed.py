@@ -10,11 +10,9 @@ from dissectors.quantities import counted
 from dissectors.remoting.code_sets import SENDS
 from dissectors.rows.record import ONEWAY, ExchangeRecord
 
-from ...context import Context
-from ...impact import Impact
+from ...context import Context, Need
 from ...names import counted_names, only
-from ...need import Need
-from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, place_of
+from ...problem import Case, Evidence, Impact, ProblemSeverity, Subject, Tally, asked, place_of
 from ...rule import DiagnosisRule, Exchanges, Fold
 from .traces import is_traced
 

@@ -11,9 +11,8 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.topic_names import TRACE_TOPIC, is_trace_topic
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
+from ...context import Context, Need
 from ...names import Names, by_client, counted_names
-from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown
 from ...rule import DiagnosisRule, Exchanges, Fold
 from ..refused.acl_signature import reason_of

@@ -10,10 +10,9 @@ from dissectors.remoting.code_sets import SENDS, STORED
 from dissectors.remoting.topic_names import TRACE_TOPIC
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
+from ...context import Context, Need
 from ...keys import Add, Flow, whole
 from ...names import MAX_NAMED, counted_names, only
-from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
 from ...rule import DiagnosisRule, Exchanges, Fold
 from .traces import is_traced

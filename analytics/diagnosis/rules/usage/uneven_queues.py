@@ -11,14 +11,11 @@ from dissectors.remoting.code_sets import REPLIES, SENDS, STORED
 from dissectors.remoting.row_facts.routes import RoutedBroker
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import state_in
-from ...context import Context
-from ...keys import Add, Flow
+from ...context import Context, Need
+from ...keys import Add, Flow, is_own_topic, state_in
 from ...names import Names, counted_names, only
-from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, place_of, time_of
 from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges, Fold
-from ...topics import is_own_topic
 from .traces import is_traced
 
 FEWEST_A_QUEUE: Final = 50
