@@ -29,7 +29,7 @@ from dissectors.rows.record import ORPHAN, UNANSWERED, ExchangeRecord
 from dissectors.rows.relays import Relay
 
 from .answered_routes import answered_route, latest_routes
-from .keys import Add, Flow, keep, state_in
+from .keys import Add, Flow, keep, keep_least, keep_most, state_in
 
 MAX_NAMES: Final = 20_000
 """maximum number of named addresses, clients, and topics"""
@@ -322,29 +322,29 @@ class Context:
             self._server(row.server_address, NAMESRV)
             if row.response_code == _SUCCESS:
                 self._take_route(row)
-            elif row.response_code == _NO_TOPIC and len(self.new_groups) < MAX_NAMES:
-                topic = row.topic or ""
+            elif row.response_code == _NO_TOPIC and (topic := row.topic or "").startswith(
+                RETRY_PREFIX
+            ):
                 # The broker creates it at the first heartbeat of a group: 17 is normal until then.
-                if topic.startswith(RETRY_PREFIX):
-                    self.new_groups.add(topic.removeprefix(RETRY_PREFIX))
+                keep(self.new_groups, topic.removeprefix(RETRY_PREFIX), MAX_NAMES)
         elif code == HEARTBEAT:
             self.needs.add(Need.HEARTBEATS)
             if row.client_id:
                 self._client(row.client_address, row.client_id)
             for group in consumers_in(row.facts):
-                if group.type == ACTIVELY and len(self.pulling) < MAX_NAMES:
-                    self.pulling.add(group.name)
-                if group.model == CLUSTERING and len(self.clustering) < MAX_NAMES:
-                    self.clustering.add(group.name)
-                if group.model == BROADCASTING and len(self.broadcasting) < MAX_NAMES:
-                    self.broadcasting.add(group.name)
+                if group.type == ACTIVELY:
+                    keep(self.pulling, group.name, MAX_NAMES)
+                if group.model == CLUSTERING:
+                    keep(self.clustering, group.name, MAX_NAMES)
+                if group.model == BROADCASTING:
+                    keep(self.broadcasting, group.name, MAX_NAMES)
             for name, where in starts_in(row.facts).items():
                 self._start(name, where)
             self._server(row.server_address, BROKER)
         elif code in SENDS:
             self.needs.add(Need.SENDS)
-            if row.topic is not None and len(self.sent) < MAX_NAMES:
-                self.sent.add(row.topic)
+            if row.topic is not None:
+                keep(self.sent, row.topic, MAX_NAMES)
             self._server(row.server_address, BROKER)
         elif code in FETCHES:
             self.needs.add(Need.PULLS)
@@ -485,9 +485,7 @@ class Context:
 
     def _start(self, group: str, where: str) -> None:
         """Keep the start position of a group; resolve conflicts independently of the order."""
-        before = self.starts.get(group)
-        if (where < before) if before is not None else len(self.starts) < MAX_NAMES:
-            self.starts[group] = where
+        keep_least(self.starts, group, where, MAX_NAMES)
 
     def _left(self, name: str, time: int) -> None:
         if sum(map(len, self.left.values())) < MAX_NAMES:
@@ -505,15 +503,11 @@ class Context:
 
     def _rank(self, address: str, rank: tuple[int, str]) -> None:
         # The largest: the latest route counts, and the order of rows does not.
-        before = self.ranks.get(address)
-        if (rank > before) if before is not None else len(self.ranks) < MAX_NAMES:
-            self.ranks[address] = rank
+        keep_most(self.ranks, address, rank, MAX_NAMES)
 
     def _client(self, endpoint: str, client: str) -> None:
         # The smallest of several ids: the order of rows does not matter.
-        before = self.clients.get(endpoint)
-        if (client < before) if before is not None else len(self.clients) < MAX_NAMES:
-            self.clients[endpoint] = client
+        keep_least(self.clients, endpoint, client, MAX_NAMES)
 
     def _server(self, endpoint: str, role: str) -> None:
         """Record a server's role; one that serves messages and routes, as a proxy, is a broker."""

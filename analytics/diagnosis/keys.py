@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from dissectors.remoting.topic_names import REPLY_SUFFIX, is_group_topic, is_internal_topic
+from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+class _Ordered(Protocol):
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+Value = TypeVar("Value", bound=_Ordered)
 
 WHOLE: Final = "*"
 """the only key of a rule with one state per capture"""
@@ -146,9 +154,25 @@ def named_group(row: ExchangeRecord) -> str | None:
     return row.group
 
 
+def with_commands(row: ConversationRecord) -> str | None:
+    """Return the only key for connections with commands."""
+    return WHOLE if row.commands else None
+
+
+def user_topic(row: ExchangeRecord) -> str | None:
+    """Return the topic, or None if the request has none or it is a system topic."""
+    return None if is_own_topic(row.topic) else row.topic
+
+
 def whole(row: ExchangeRecord) -> str:  # noqa: ARG001
     """Return the only key of a rule with one state per capture."""
     return WHOLE
+
+
+def says(row: ExchangeRecord, *parts: str) -> bool:
+    """Return whether the remark of a response contains one of the parts."""
+    remark = row.remark
+    return remark is not None and any(part in remark for part in parts)
 
 
 def with_remark(
@@ -157,10 +181,7 @@ def with_remark(
     """Return a key function for responses whose remark contains one of the parts."""
 
     def key_of(row: ExchangeRecord) -> str | None:
-        remark = row.remark
-        if remark is None or not any(part in remark for part in parts):
-            return None
-        return key(row)
+        return key(row) if says(row, *parts) else None
 
     return key_of
 
@@ -189,3 +210,26 @@ def keep(kept: set[K], item: K, most: int) -> None:
     """Add an item to a set, unless the set is full."""
     if len(kept) < most:
         kept.add(item)
+
+
+def has_room(kept: Collection[K], key: K, most: int) -> bool:
+    """Return whether a container has a key, or fewer than `most` others."""
+    return key in kept or len(kept) < most
+
+
+def keep_least(kept: dict[K, Value], key: K, value: Value, most: int) -> None:
+    """Keep the smallest value of a key, unless the dict is full of others."""
+    before = kept.get(key)
+    if (value < before) if before is not None else len(kept) < most:
+        kept[key] = value
+
+
+def keep_most(kept: dict[K, Value], key: K, value: Value, most: int) -> None:
+    """Keep the largest value of a key, unless the dict is full of others."""
+    before = kept.get(key)
+    if (before < value) if before is not None else len(kept) < most:
+        kept[key] = value
+
+
+def ignore(rows: Sequence[ExchangeRecord]) -> None:
+    """Ignore exchanges: an `Add` for a flow that a state does not take."""

@@ -224,6 +224,12 @@ class Case:
     settled: bool = False
     """proved by a broker's store: certain regardless of capture gaps"""
 
+    def cover(self, spans: list[tuple[int, int]]) -> None:
+        """Set the periods of the problem, and their first and last time."""
+        self.spans = spans
+        self.first_time = min(first for first, _ in spans)
+        self.last_time = max(last for _, last in spans)
+
     def doubt(self, reason: str, confidence: Confidence = Confidence.LIKELY) -> None:
         """Make the verdict less than certain."""
         self.confidence, self.reason = confidence, reason

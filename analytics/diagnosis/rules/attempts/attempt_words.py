@@ -139,7 +139,7 @@ class MessageFold(TallyFold):
     def subject(self, context: Context, group: str) -> Subject:
         """Return the subject of attempts of a producer group."""
         return Subject(
-            broker=only(context.broker(address) for address in self.brokers),
+            broker=only(map(context.broker, self.brokers)),
             topic=only(self.topics),
             group=group or None,
         )

@@ -24,8 +24,8 @@ from dissectors.rows.outcome import LONG_POLLS, RECEIVE_CALLS
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
 from ...context import Context, Need
-from ...keys import Add, Flow, slowest_of, state_in
-from ...names import called, only, times
+from ...keys import Add, Flow, ignore, slowest_of, state_in
+from ...names import and_again, called, only
 from ...problem import (
     Case,
     Evidence,
@@ -226,7 +226,7 @@ class _Fold(Fold):
         """Return the function that adds requests of one connection."""
         endpoint = state_in(self._endpoints, flow.client_address, _Endpoint, MAX_ENDPOINTS)
         if endpoint is None:
-            return _ignore
+            return ignore  # there are too many connections
         if flow.request_code is None:
             return endpoint.add_calls
         if flow.request_code == COMMIT:
@@ -345,10 +345,6 @@ def _pause(state: _Endpoint, asked: Ticks, answered: Ticks, end: int, last: int)
     return _Pause((before + 1) * TICK, until, back, made_up, heard, state.calls, rounds)
 
 
-def _ignore(rows: Sequence[ExchangeRecord]) -> None:
-    """Ignore the rows: there are too many connections."""
-
-
 def _case(client: str, groups: list[str], pauses: list[_Pause]) -> Case:
     tally = Tally()
     for pause in pauses:
@@ -358,19 +354,16 @@ def _case(client: str, groups: list[str], pauses: list[_Pause]) -> Case:
             evidence = Evidence(capture, packet or None, time, conversation, said)
             tally.add(evidence, count=0)
     longest = max(pauses, key=lambda pause: pause.end - pause.begin)
-    repetitions = f", and {times(len(pauses) - 1)} more" if len(pauses) > 1 else ""
     length = duration(longest.end - longest.begin)
     when = f"from {period(longest.begin, longest.end)} UTC ({length})"
     how = ", then committed all overdue offsets at once" if longest.made_up else ""
     case = tally.case(
         f"consumer {client} of {called('group', groups)} hung: it sent no requests"
-        f" {when}{repetitions}{how}",
+        f" {when}{and_again(pauses)}{how}",
         Subject(client=client, group=only(groups)),
     )
     case.count = len(pauses)
-    case.first_time = min(pause.begin for pause in pauses)
-    case.last_time = max(pause.end for pause in pauses)
-    case.spans = [pause.span() for pause in pauses]
+    case.cover([pause.span() for pause in pauses])
     case.state = ProblemState.OVER if all(pause.back for pause in pauses) else ProblemState.GOING_ON
     if len(pauses) > 1:
         spans = (period(pause.begin, pause.end) for pause in pauses[:8])

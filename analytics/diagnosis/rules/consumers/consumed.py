@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from dissectors.rows.record import ExchangeRecord
 
-from ...problem import Evidence, asked, place_of
+from ...problem import Evidence, asked
 from .pulled import MAX_POINTS, Point
 
 FIRST_STEP: Final = 1_000_000_000
@@ -34,10 +34,8 @@ class Commits:
     def add(self, row: ExchangeRecord, offset: int) -> None:
         """Add a request that stores an offset."""
         one = _shown(row, offset)
-        if place_of(one) < place_of(self.first):
-            self.first = one
-        if place_of(one) > place_of(self.last):
-            self.last = one
+        self.first = min(self.first, one)
+        self.last = max(self.last, one)
         self.lowest = min(self.lowest, offset)
         self.highest = max(self.highest, offset)
         self._keep((one.time, offset, one.capture, one.packet or 0, one.conversation))

@@ -17,7 +17,7 @@ from dissectors.rows.record import ExchangeRecord
 from dissectors.times import SECOND
 
 from ...context import Context, Need
-from ...keys import Add, Flow, joined_key, parts_of
+from ...keys import Add, Flow, joined_key, keep, parts_of
 from ...names import only
 from ...problem import Case, Impact, ProblemSeverity, ProblemState, Subject, Tally, duration
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
@@ -81,7 +81,7 @@ class _Fold(Fold):
         queue = (row.server_address, row.queue_id if row.queue_id is not None else -1)
         if called or is_pop(row.request_name) or code in _ENDS:
             self.received[called].add(row)
-            self._add_client(row.client_address)
+            keep(self.clients, row.client_address, MAX_QUEUES)
         elif code == CLAIM:
             pulls = self.pulls.of(row.topic or "", *queue, row.client_address)
             if pulls is not None and row.request_time is not None:
@@ -111,11 +111,7 @@ class _Fold(Fold):
                 of_queue[number] = series, pulls
             series.add(row)
         if any(map(says_end, rows)):
-            self._add_client(client)
-
-    def _add_client(self, address: str) -> None:
-        if len(self.clients) < MAX_QUEUES:
-            self.clients.add(address)
+            keep(self.clients, client, MAX_QUEUES)
 
     def _take_commit(self, queue: _Queue, row: ExchangeRecord, offset: int) -> None:
         commits = self.commits.get(queue)

@@ -28,7 +28,6 @@ from ...problem import (
     clock_after,
     duration,
     end_of,
-    place_of,
     shown,
     time_of,
 )
@@ -212,7 +211,7 @@ def _case(group: str, client: str, topic: str, silent: list[_Silent], context: C
         + (f", {counted(use.waiting, 'message')} stored behind it" if use.waiting else "")
         for use in sorted(silent, key=lambda use: use.owned)[:8]
     ]
-    case.evidence.sort(key=place_of)
+    case.evidence.sort()
     if context.last_time is not None:
         goes_on = context.last_time - until <= ENDED
         case.state = ProblemState.GOING_ON if goes_on else ProblemState.OVER

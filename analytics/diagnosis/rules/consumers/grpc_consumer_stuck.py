@@ -26,7 +26,6 @@ from ...problem import (
     clock_after,
     duration,
     end_of,
-    place_of,
     shown,
     time_of,
 )
@@ -96,7 +95,7 @@ class _Client:
         what = "answered" if answered else "never answered"
         evidence = shown(row, f"Telemetry: settings of a push consumer {what}")
         before = self.evidence if answered else self.unserved
-        if before is not None and place_of(evidence) >= place_of(before):
+        if before is not None and not evidence < before:
             return
         if answered:
             self.evidence = evidence

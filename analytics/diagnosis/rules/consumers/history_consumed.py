@@ -24,7 +24,6 @@ from ...problem import (
     Subject,
     Tally,
     end_of,
-    place_of,
     shown,
 )
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
@@ -140,9 +139,7 @@ def _may_be_first(row: ExchangeRecord, before: _Seen | None) -> bool:
 
 
 def _earlier(before: _Seen | None, seen: _Seen) -> _Seen:
-    if before is None or place_of(seen.evidence) < place_of(before.evidence):
-        return seen
-    return before
+    return seen if before is None or seen.evidence < before.evidence else before
 
 
 def _case(

@@ -20,7 +20,7 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import CLUSTERING, Context, Need
-from ...keys import WHOLE, state_in, whole
+from ...keys import WHOLE, has_room, keep_most, state_in, whole, with_commands
 from ...names import only, times
 from ...problem import (
     MOST_EVIDENCE,
@@ -32,7 +32,6 @@ from ...problem import (
     asked,
     duration,
     first_line,
-    place_of,
     shown,
     time_of,
 )
@@ -76,7 +75,7 @@ class _Seen:
 
     def add(self, evidence: Evidence, endpoint: str) -> None:
         self.first = min(self.first, evidence.time)
-        if (evidence.time, place_of(evidence)) > (self.last, place_of(self.evidence)):
+        if (evidence.time, evidence) > (self.last, self.evidence):
             self.evidence, self.endpoint = evidence, endpoint
         self.last = max(self.last, evidence.time)
 
@@ -115,7 +114,7 @@ class SubscriptionFold(Fold):
 
     def take_stop(self, client: str, time: int) -> None:
         """Record that a client unregistered."""
-        if client in self.stopped or len(self.stopped) < MAX_CLIENTS:
+        if has_room(self.stopped, client, MAX_CLIENTS):
             self.stopped.setdefault(client, set()).add(time)
 
     def add_connection(self, row: ConversationRecord) -> None:
@@ -124,9 +123,7 @@ class SubscriptionFold(Fold):
 
     def take_end(self, endpoint: str, time: int) -> None:
         """Record that a client's connection ended, or its last packet."""
-        known = self.connected
-        if endpoint in known or len(known) < MAX_CONNECTIONS:
-            known[endpoint] = max(known.get(endpoint, 0), time)
+        keep_most(self.connected, endpoint, time, MAX_CONNECTIONS)
 
     def _alive_until(self, client: str, seen: _Seen) -> int:
         """Return until when a client is certainly alive: the next heartbeat may be 30 s away."""
@@ -322,10 +319,6 @@ def _of_settings(row: ExchangeRecord) -> str | None:
     return WHOLE if row.request_name == TELEMETRY else None
 
 
-def _of_clients(row: ConversationRecord) -> str | None:
-    return WHOLE if row.commands else None
-
-
 RULE = DiagnosisRule(
     id="inconsistent-subscription",
     severity=ProblemSeverity.ERROR,
@@ -362,7 +355,7 @@ RULE = DiagnosisRule(
         Exchanges(key=_of_settings, with_facts=True),
         Exchanges(key=whole, requests=FETCHES, responses={PARSE_FAILED, NOT_EXIST, NOT_LATEST}),
     ),
-    connections=_of_clients,
+    connections=with_commands,
     references=(
         "apache/rocketmq#588",
         "apache/rocketmq#443",

@@ -14,7 +14,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import READ
 from ...context import Context, Need
-from ...keys import is_own_topic, state_in, whole
+from ...keys import has_room, is_own_topic, keep, keep_most, state_in, whole
 from ...problem import Case, ProblemSeverity, Subject, Tally, end_of, shown, time_of
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...spells import joined
@@ -84,12 +84,9 @@ class _Fold(Fold):
             return
         if row.request_code == _PULL:
             topic = row.topic or ""
-            if topic in group.pulling or len(group.pulling) < MAX_TOPICS:
+            if has_room(group.pulling, topic, MAX_TOPICS):
                 clients = group.pulling.setdefault(topic, {})
-                if row.client_address in clients or len(clients) < MAX_CLIENTS:
-                    clients[row.client_address] = max(
-                        clients.get(row.client_address, 0), time_of(row)
-                    )
+                keep_most(clients, row.client_address, time_of(row), MAX_CLIENTS)
         elif row.request_code == _LIST:
             _add_list(group.sizes, row)
         else:
@@ -102,8 +99,8 @@ class _Fold(Fold):
                 group.kinds.add((announced.type, announced.model))
         for subscription in subscriptions_in(row.facts):
             group = self._group(subscription.group)
-            if group is not None and len(group.topics) < MAX_TOPICS:
-                group.topics.add(subscription.topic)
+            if group is not None:
+                keep(group.topics, subscription.topic, MAX_TOPICS)
 
     def _group(self, name: str | None) -> _Group | None:
         """Return the state of a group, or None if it has no name or the limit is reached."""

@@ -13,7 +13,7 @@ from dissectors.rows.outcome import RECEIVE_CALLS, is_call
 from dissectors.rows.record import ExchangeRecord, MessageIdentity, identity_of
 
 from ...context import Context, Need
-from ...keys import named_group
+from ...keys import has_room, named_group
 from ...names import first_of, only
 from ...problem import Case, Impact, ProblemSeverity, Subject, Tally, duration
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
@@ -46,9 +46,7 @@ class _Fold(Fold):
             self.returns.add(row)
         elif row.request_name in RECEIVE_CALLS:
             key = identity_of(row)
-            if key is not None and (
-                key in self._received or len(self._received) < Returns.MAX_MESSAGES
-            ):
+            if key is not None and has_room(self._received, key, Returns.MAX_MESSAGES):
                 self._received[key] += 1
         elif fact_in(row.facts, CLIENT_TYPE) == PUSH:
             self._pushes = True

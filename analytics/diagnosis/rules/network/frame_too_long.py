@@ -43,7 +43,7 @@ class _Fold(TallyFold):
             f" limit: {up_to}{self.longest:,} bytes (limit {MAX_FRAME:,})",
             subject_at(context, self.key),
         )
-        clients = first_of(context.client(address) for address in self.clients)
+        clients = first_of(map(context.client, self.clients))
         case.details = [f"clients: {clients}"]
         if not self.closed:
             case.doubt("the server was not seen closing the connection")

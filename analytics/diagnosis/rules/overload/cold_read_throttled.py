@@ -20,7 +20,7 @@ MARK: Final = "reading cold data"
 
 class _Fold(Refusals):
     def title(self, context: Context) -> str:
-        brokers = listed(context.broker(address) for address in self.brokers)
+        brokers = listed(map(context.broker, self.brokers))
         return (
             f"{brokers} refused {self.what} of group {self.key}:"
             " it reads old messages, which are no longer in memory"

@@ -13,7 +13,7 @@ from dissectors.remoting.row_facts.names import RESPELLED, facts_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context, Need
-from ...keys import WHOLE, Add, Flow, keep, whole
+from ...keys import WHOLE, Add, Flow, has_room, keep, whole
 from ...names import Names, counted_names, listed, only
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked
 from ...rule import DiagnosisRule, Exchanges, Fold
@@ -50,7 +50,7 @@ class _Fold(Fold):
         for row in rows:
             names = facts_in(row.facts, RESPELLED)
             place = row.client_address, row.server_address
-            if not names or (place not in self._beats and len(self._beats) >= MAX_CLIENTS):
+            if not names or not has_room(self._beats, place, MAX_CLIENTS):
                 continue
             beats = self._beats.setdefault(place, Tally())
             beats.add(asked(row, f"HEART_BEAT with {', '.join(names)}"))
@@ -64,7 +64,7 @@ class _Fold(Fold):
         # All rows of a flow have one code, so one row shows it for all.
         if row.response_code in _SERVED:
             keep(self._served, place, MAX_CLIENTS)
-        elif place in self._refused or len(self._refused) < MAX_CLIENTS:
+        elif has_room(self._refused, place, MAX_CLIENTS):
             self._refused[place] += len(rows)
 
     def cases(self, context: Context) -> Iterable[Case]:

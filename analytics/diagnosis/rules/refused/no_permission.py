@@ -12,7 +12,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import READ, WRITE, answered_route
 from ...context import Context
-from ...keys import is_own_topic, whole
+from ...keys import is_own_topic, keep, keep_least, keep_most, whole
 from ...names import listed, only
 from ...problem import (
     MOST_EVIDENCE,
@@ -21,7 +21,6 @@ from ...problem import (
     ProblemSeverity,
     Subject,
     Tally,
-    place_of,
     shown,
     time_of,
 )
@@ -68,10 +67,6 @@ class _Refused(Refusals):
         broker = context.refuser(self.key)
         topic = only(self.topics)
         of = f" of topic {topic}" if topic else ""
-        if self.kind == _SENDING:
-            return f"{broker} refused {self.what}{of}: it is read-only"
-        if self.kind == "pulling":
-            return f"{broker} refused {self.what}{of}: it may not be read"
         return f"{broker} refused {self.what}{of}: it {_SAID.get(self.kind, 'forbids that')}"
 
     @property
@@ -103,10 +98,7 @@ class _Fold(Fold):
             self._take_route(row)
             return
         if row.request_code == CHANGE:
-            topic = row.topic or ""
-            if topic in self.changed or len(self.changed) < MAX_ROUTED:
-                time = time_of(row)
-                self.changed[topic] = min(self.changed.get(topic, time), time)
+            keep_least(self.changed, row.topic or "", time_of(row), MAX_ROUTED)
             return
         kind = kind_of(row.remark) or ""
         if kind not in self.refused:
@@ -187,10 +179,7 @@ class _Fold(Fold):
                 continue
             place = routed.name, topic
             if routed.perm & READ and routed.perm & WRITE:
-                if place in self.open_again or len(self.open_again) < MAX_ROUTED:
-                    time = row.response_time or 0
-                    if time >= self.open_again.get(place, 0):
-                        self.open_again[place] = time
+                keep_most(self.open_again, place, row.response_time or 0, MAX_ROUTED)
                 continue
             key = routed.name, routed.perm
             if key not in self.closed:
@@ -199,8 +188,7 @@ class _Fold(Fold):
                 self.closed[key], self.topics[key] = Tally(), set()
             what = f"route of {topic}: {routed.name} has permission {routed.perm}"
             self.closed[key].add(shown(row, f"{what} ({_EFFECTS[routed.perm & 6][0]})"))
-            if len(self.topics[key]) < MAX_ROUTED:
-                self.topics[key].add(topic)
+            keep(self.topics[key], topic, MAX_ROUTED)
 
 
 ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
@@ -216,7 +204,7 @@ _EFFECTS: Final = {
 
 def _with(evidence: list[Evidence], routes: list[Evidence]) -> list[Evidence]:
     """Return evidence with a position for a route with the same content."""
-    return sorted([*evidence[: MOST_EVIDENCE - 1], *routes[:1]], key=place_of)
+    return sorted([*evidence[: MOST_EVIDENCE - 1], *routes[:1]])
 
 
 def _has_queues(broker: RoutedBroker) -> bool:

@@ -9,6 +9,7 @@ RocketMQ: RouteInfoManager.registerBroker.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Final
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
@@ -27,7 +28,6 @@ from ...problem import (
     clock,
     clock_after,
     end_of,
-    place_of,
     shown,
 )
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
@@ -61,10 +61,8 @@ class _Registered:
     def add(self, evidence: Evidence) -> None:
         """Add a registration."""
         self.count += 1
-        if place_of(evidence) < place_of(self.first):
-            self.first = evidence
-        if place_of(evidence) > place_of(self.last):
-            self.last = evidence
+        self.first = min(self.first, evidence)
+        self.last = max(self.last, evidence)
 
 
 class _Named:
@@ -79,7 +77,7 @@ class _Named:
     def twice(self) -> dict[str, Tally]:
         """Return addresses registered at once although routes have only one of them."""
         tallies: dict[str, Tally] = {}
-        every = sorted(self.registered.values(), key=lambda item: place_of(item.first))
+        every = sorted(self.registered.values(), key=attrgetter("first"))
         for number, registered in enumerate(every):
             for other in every[number + 1 :]:
                 if other.first.time > registered.last.time:
@@ -108,7 +106,7 @@ class _Named:
             if meanwhile and len(both & addresses) == 1:
                 row = times[min(meanwhile)]
                 proofs.append(shown(row, f"route of {row.topic}: it is at {listed(addresses)}"))
-        return min(proofs, key=place_of, default=None)
+        return min(proofs, default=None)
 
 
 class _Fold(Fold):

@@ -12,7 +12,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
 from ...context import Context, Need
-from ...keys import is_own_topic, whole
+from ...keys import is_own_topic, keep, state_in, whole
 from ...names import called, listed, only
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, shown
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
@@ -62,19 +62,16 @@ class _Fold(Fold):
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         if row.request_code == _HEARTBEAT:
-            if len(self.served) < MAX_SERVERS * MAX_SERVERS:
-                self.served.add(row.server_address)
+            keep(self.served, row.server_address, MAX_SERVERS * MAX_SERVERS)
             return
         route = answered_route(row)
         self._note_names(row.server_address, route)
         topic = row.topic or ""
-        if topic not in self.topics and len(self.topics) >= MAX_TOPICS:
+        servers = state_in(self.topics, topic, dict[str, list[_Response]], MAX_TOPICS)
+        if servers is None:
             return
-        servers = self.topics.setdefault(topic, {})
-        if row.server_address not in servers and len(servers) >= MAX_SERVERS:
-            return
-        responses = servers.setdefault(row.server_address, [])
-        if len(responses) >= MAX_RESPONSES:
+        responses = state_in(servers, row.server_address, list[_Response], MAX_SERVERS)
+        if responses is None or len(responses) >= MAX_RESPONSES:
             return
         content, names = _content_of(route)
         what = f"route of {topic} by {row.server_address}: {names}"
@@ -143,10 +140,8 @@ class _Difference(NamedTuple):
 
 
 def _case(one: str, other: str, differences: Sequence[_Difference]) -> Case:
-    tally = Tally()
     pairs = [pair for difference in differences for pair in difference.pairs]
-    for proof in {response.evidence for pair in pairs for response in pair}:
-        tally.add(proof)
+    tally = Tally.of({response.evidence for pair in pairs for response in pair})
     only_first = frozenset(said for mine, theirs in pairs for said in mine.said - theirs.said)
     only_second = frozenset(said for mine, theirs in pairs for said in theirs.said - mine.said)
     brokers = listed(name for name, _ in only_first | only_second)

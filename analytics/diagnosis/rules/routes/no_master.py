@@ -12,7 +12,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import REMEMBERED, WRITE, AnsweredRoute, answered_route
 from ...context import Context, Need
-from ...keys import is_own_topic, state_in, whole
+from ...keys import has_room, is_own_topic, keep_least, state_in, whole, with_remark
 from ...names import called
 from ...problem import (
     Case,
@@ -24,7 +24,6 @@ from ...problem import (
     clock_after,
     end_of,
     period,
-    place_of,
     shown,
 )
 from ...refusals import Refusals
@@ -67,15 +66,6 @@ class _Broker:
         self.closed: dict[str, Times] = {}
         """the same for routes in which the topic is not writable: perhaps a slave acting as master
         """
-
-    def note_proof(self, address: str, proof: Evidence) -> None:
-        """Keep the first route with a master."""
-        known = self.proofs.get(address)
-        if known is None:
-            if len(self.proofs) < MAX_SLAVES:
-                self.proofs[address] = proof
-        elif place_of(proof) < place_of(known):
-            self.proofs[address] = proof
 
     def absences(self) -> list[Tally]:
         """Return routes without a master, split at routes with one."""
@@ -165,12 +155,12 @@ class _Fold(Fold):
         masters = broker.closed if closed else broker.masters
         _note(masters, as_master, time)
         for address in sorted(as_master):
-            if address in broker.tellers or len(broker.tellers) < MAX_SLAVES:
+            if has_room(broker.tellers, address, MAX_SLAVES):
                 _keep(broker.tellers.setdefault(address, set()), {row.server_address})
             known = broker.proofs.get(address)
             if known is None or end_of(row) <= known.time:
                 what = f"route of {row.topic}: {address} is the master of {routed.name}"
-                broker.note_proof(address, shown(row, what))
+                keep_least(broker.proofs, address, shown(row, what), MAX_SLAVES)
         proofs = [broker.proofs[address].time for address in as_master if address in broker.proofs]
         return _RouteState(
             max(proofs, default=time),
@@ -210,7 +200,7 @@ def _keep(kept: set[str], more: set[str]) -> None:
 
 def _note(kept: dict[str, Times], addresses: set[str], time: int) -> None:
     for address in sorted(addresses):
-        if address in kept or len(kept) < MAX_SLAVES:
+        if has_room(kept, address, MAX_SLAVES):
             kept.setdefault(address, Times()).add(time)
 
 
@@ -273,10 +263,6 @@ def _change(name: str, broker: _Broker) -> Case | None:
     return case
 
 
-def _sent_back(row: ExchangeRecord) -> str | None:
-    return whole(row) if NO_MASTER in (row.remark or "") else None
-
-
 RULE = DiagnosisRule(
     id="no-master",
     severity=ProblemSeverity.ERROR,
@@ -315,7 +301,7 @@ RULE = DiagnosisRule(
     exchanges=(
         Exchanges(key=_route, requests={_ROUTE}, responses={_SUCCESS}),
         Exchanges(
-            key=_sent_back,
+            key=with_remark(NO_MASTER, key=whole),
             requests={RequestCode.CONSUMER_SEND_MSG_BACK},
             responses={ResponseCode.SYSTEM_ERROR},
         ),

@@ -16,7 +16,7 @@ from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...answered_routes import answered_route
 from ...context import Context, Need
-from ...keys import is_own_topic, keep, state_in, whole
+from ...keys import has_room, is_own_topic, keep, state_in, whole
 from ...names import counted_names, listed
 from ...problem import (
     Case,
@@ -120,14 +120,14 @@ class _Fold(Fold):
         if row.request_code == _REGISTER:
             for name, _ in answered_route(row).named if good else ():
                 key = row.server_address, name
-                if key in self.registered or len(self.registered) < MAX_TOPICS:
+                if has_room(self.registered, key, MAX_TOPICS):
                     times = self.registered.setdefault(key, set())
                     keep(times, time, MAX_ASKED)
             return
         if row.topic == DEFAULT_TOPIC:
             # A request without a response may have got a route that was not captured.
             good = good or row.response_code is None
-            if row.client_address in self.defaults or len(self.defaults) < MAX_CLIENTS:
+            if has_room(self.defaults, row.client_address, MAX_CLIENTS):
                 responses = self.defaults.setdefault(row.client_address, [])
                 if len(responses) < MAX_ASKED:
                     responses.append((time, good))

@@ -14,7 +14,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import answered_route
 from ...context import Context, Need
-from ...keys import Add, Flow, is_own_topic, keep, state_in
+from ...keys import Add, Flow, keep, state_in, user_topic
 from ...names import MAX_NAMED, listed
 from ...problem import (
     Case,
@@ -70,8 +70,8 @@ class _Broker:
         self.refused.add(shown(row))
         keep(self.queues, queue, MAX_NAMED)
         self.left = max(self.left, left)
-        if row.group and len(self.groups) < MAX_NAMED:
-            self.groups.add(row.group)
+        if row.group:
+            keep(self.groups, row.group, MAX_NAMED)
 
     def reduction(self) -> tuple[int, int] | None:
         """Return the former and current queue counts; None if no route shows a reduction."""
@@ -191,12 +191,8 @@ def _place(row: ExchangeRecord) -> tuple[int, str, int, int]:
     return end_of(row), row.capture, row.response_packet or 0, row.conversation
 
 
-def _topic(row: ExchangeRecord) -> str | None:
-    return None if is_own_topic(row.topic) else row.topic
-
-
 def _refused_topic(row: ExchangeRecord) -> str | None:
-    return _topic(row) if _ILLEGAL.search(row.remark or "") else None
+    return user_topic(row) if _ILLEGAL.search(row.remark or "") else None
 
 
 RULE = DiagnosisRule(
@@ -225,7 +221,7 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(
         Exchanges(
-            key=_topic,
+            key=user_topic,
             requests={_ROUTE},
             responses={ResponseCode.SUCCESS},
             with_facts=True,

@@ -10,7 +10,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import WRITE
 from ...context import ROUTE, Context, Need
-from ...keys import is_own_topic
+from ...keys import user_topic
 from ...names import listed
 from ...problem import Case, ProblemSeverity, Subject, Tally, clock, end_of, shown
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
@@ -66,10 +66,6 @@ def _place(row: ExchangeRecord) -> tuple[int, str, int]:
     return end_of(row), row.capture, row.response_packet or 0
 
 
-def _key(row: ExchangeRecord) -> str | None:
-    return None if is_own_topic(row.topic) else row.topic
-
-
 RULE = DiagnosisRule(
     id="topic-on-some-brokers",
     severity=ProblemSeverity.WARNING,
@@ -99,7 +95,7 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(
         Exchanges(
-            key=_key,
+            key=user_topic,
             requests={ROUTE},
             responses={ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST},
         ),

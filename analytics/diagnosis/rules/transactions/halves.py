@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Final
 
 from dissectors.broker_store.evidence import StoredHalfState
@@ -27,10 +28,11 @@ from dissectors.rows.outcome import SEND_CALLS
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import WHOLE, keep, state_in
+from ...keys import WHOLE, has_room, keep, state_in
 from ...names import only
-from ...problem import Evidence, Subject, Tally, asked, place_of, shown, time_of
+from ...problem import Evidence, Subject, Tally, asked, shown, time_of
 from ...rule import Exchanges, Fold
+from ...stored import half_words
 
 END: Final = int(RequestCode.END_TRANSACTION)
 CHECK: Final = int(RequestCode.CHECK_TRANSACTION_STATE)
@@ -98,9 +100,14 @@ class ObservedHalf:
         return max(self.clients.values(), default=0)
 
     @property
+    def ordered_ends(self) -> list[HalfEnd]:
+        """The first commit and the first rollback, by time."""
+        return sorted(self.ends.values(), key=attrgetter("evidence"))
+
+    @property
     def first_end(self) -> HalfEnd | None:
         """The first commit or rollback."""
-        return min(self.ends.values(), key=lambda end: place_of(end.evidence), default=None)
+        return next(iter(self.ordered_ends), None)
 
     @property
     def decided(self) -> Evidence | None:
@@ -162,18 +169,18 @@ def _take_send(half: ObservedHalf, row: ExchangeRecord) -> None:
     # The client's own send is the earliest: a proxy sends it on.
     if half.stored is None or time_of(row) < half.sent:
         half.sent, half.client = time_of(row), row.client_address
-    if half.stored is None or place_of(evidence) < place_of(half.stored):
+    if half.stored is None or evidence < half.stored:
         half.stored = evidence
         half.topic, half.group, half.broker = row.topic, row.group, row.server_address
 
 
 def _take_check(half: ObservedHalf, row: ExchangeRecord) -> None:
     client = f"{row.capture} {row.client_address}"
-    if client in half.clients or len(half.clients) < MAX_CLIENTS:
+    if has_room(half.clients, client, MAX_CLIENTS):
         half.clients[client] += 1
     keep(half.responders, row.server_address, MAX_CLIENTS)
-    if row.request_name == CHECK_CALL and len(half.proxied) < MAX_CLIENTS:
-        half.proxied.add(row.server_address)
+    if row.request_name == CHECK_CALL:
+        keep(half.proxied, row.server_address, MAX_CLIENTS)
     half.checks.add(
         asked(row, f"{row.client_address} checks back with {row.server_address} about {half.key}")
     )
@@ -197,7 +204,7 @@ def _take_end(half: ObservedHalf, row: ExchangeRecord) -> None:
         half.unknown.add(evidence)
         return
     before = half.ends.get(decision)
-    if before is None or place_of(evidence) < place_of(before.evidence):
+    if before is None or evidence < before.evidence:
         half.ends[decision] = HalfEnd(decision, evidence, checked, row.client_address)
 
 
@@ -256,6 +263,16 @@ def named_halves(halves: Sequence[ObservedHalf]) -> str:
     return f"half message {halves[0].key}" if len(halves) == 1 else f"{len(halves):,} half messages"
 
 
+def of_and_to(group: str, topic: str) -> str:
+    """Return the known ones of group and topic for a title: `` of group to topic``."""
+    return f"{f' of {group}' if group else ''}{f' to {topic}' if topic else ''}"
+
+
+def tally_of_stored(halves: Iterable[ObservedHalf]) -> Tally:
+    """Return a tally of the captured sends of half messages."""
+    return Tally.of(half.stored for half in halves if half.stored is not None)
+
+
 def keys_text(halves: Sequence[ObservedHalf]) -> str:
     """Return a sentence with the first keys."""
     return f"messages: {', '.join(half.key for half in halves[:MOST_NAMED])}"
@@ -264,6 +281,12 @@ def keys_text(halves: Sequence[ObservedHalf]) -> str:
 def stored_half(half: ObservedHalf, context: Context) -> StoredHalfState | None:
     """Return the state of a half message in a broker's store, or None."""
     return None if context.store is None else context.store.halves.get(half.key)
+
+
+def in_store(half: ObservedHalf, context: Context) -> str:
+    """Return how a half message ended according to a store, as the end of a sentence, or empty."""
+    stored = stored_half(half, context)
+    return "" if stored is None else f"; {half_words(stored)} according to the broker's store"
 
 
 def age_of(half: ObservedHalf, until: int | None) -> int:

@@ -13,7 +13,7 @@ from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import named_group
+from ...keys import has_room, keep_least, named_group
 from ...names import MAX_NAMED, counted_names, only
 from ...problem import (
     MS,
@@ -26,7 +26,6 @@ from ...problem import (
     Tally,
     asked,
     duration,
-    place_of,
     shown,
 )
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
@@ -97,30 +96,17 @@ class _Fold(Fold):
         if late is None:
             return
         key = f"{row.topic} {row.queue_id} {row.queue_offset} {fact_in(row.facts, DEADLINE_MS)}"
-        before = self.acks.get(key)
-        if before is None and len(self.acks) >= MAX_ACKS:
-            return
-        what = f"{row.request_name} {duration(late)} after the invisible time expired"
-        evidence = asked(row, what)
-        if before is None or place_of(evidence) < place_of(before.evidence):
-            taken = row.response_code in (None, _SUCCESS)
-            self.acks[key] = _Ack(
-                evidence, late, taken, row.topic or "", row.server_address, row.client_address
-            )
+        evidence = asked(row, _expired(row, late))
+        taken = row.response_code in (None, _SUCCESS)
+        keep_least(self.acks, key, _ack(row, evidence, late, taken), MAX_ACKS)
 
     def _add_call(self, row: ExchangeRecord) -> None:
         """Add an acknowledgement refused by a proxy, which extends receipts that it accepts."""
         late = _late(row)
         key = f"{row.unique_key} {fact_in(row.facts, DEADLINE_MS)}"
-        if late is None or (key not in self.acks and len(self.acks) >= MAX_ACKS):
-            return
-        what = f"{row.request_name} {duration(late)} after the invisible time expired"
-        evidence = shown(row, what)
-        before = self.acks.get(key)
-        if before is None or place_of(evidence) < place_of(before.evidence):
-            self.acks[key] = _Ack(
-                evidence, late, True, row.topic or "", row.server_address, row.client_address
-            )
+        if late is not None and has_room(self.acks, key, MAX_ACKS):
+            ack = _ack(row, shown(row, _expired(row, late)), late, taken=True)
+            keep_least(self.acks, key, ack, MAX_ACKS)
             self.refused.add(key)
 
     def cases(self, context: Context) -> Iterable[Case]:
@@ -146,7 +132,7 @@ class _Fold(Fold):
             f"{self.key} popped {self.popped.count:,} messages of {topic or 'several topics'} in"
             f" {length} and acknowledged none: the broker keeps redelivering them",
             Subject(
-                broker=only(context.broker(address) for address in self.brokers),
+                broker=only(map(context.broker, self.brokers)),
                 topic=topic,
                 group=self.key,
             ),
@@ -183,6 +169,15 @@ class _Fold(Fold):
         if not topic:
             case.details.append(f"topics: {counted_names(topics)}")
         return case
+
+
+def _expired(row: ExchangeRecord, late: int) -> str:
+    return f"{row.request_name} {duration(late)} after the invisible time expired"
+
+
+def _ack(row: ExchangeRecord, evidence: Evidence, late: int, taken: bool) -> _Ack:
+    ends = row.server_address, row.client_address
+    return _Ack(evidence, late, taken, row.topic or "", *ends)
 
 
 def _late(row: ExchangeRecord) -> int | None:

@@ -31,7 +31,7 @@ class _Fold(Refusals):
             self.note_name(_CLIENTS, match[1] or match[2])
 
     def title(self, context: Context) -> str:
-        broker = only(context.broker(address) for address in self.brokers) or "brokers"
+        broker = only(map(context.broker, self.brokers)) or "brokers"
         client = only(self.named(_CLIENTS))
         to = f"to client {client}" if client else "to clients"
         replies = counted(self.tally.count, "reply", "replies")

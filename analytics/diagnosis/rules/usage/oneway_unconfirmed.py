@@ -12,7 +12,7 @@ from dissectors.rows.record import ONEWAY, ExchangeRecord
 
 from ...context import Context, Need
 from ...names import counted_names, only
-from ...problem import Case, Evidence, Impact, ProblemSeverity, Subject, Tally, asked, place_of
+from ...problem import Case, Evidence, Impact, ProblemSeverity, Subject, Tally, asked
 from ...rule import DiagnosisRule, Exchanges, Fold
 from .traces import is_traced
 
@@ -42,7 +42,7 @@ class _Fold(Fold):
         evidence = asked(row, f"{row.request_name} oneway to {row.server_address}")
         if before is None and len(self.messages) >= MAX_MESSAGES:
             self.further.add(evidence)
-        elif before is None or place_of(evidence) < place_of(before.evidence):
+        elif before is None or evidence < before.evidence:
             self.messages[key] = _Send(
                 evidence, row.client_address, row.server_address, row.group or ""
             )

@@ -34,7 +34,7 @@ class _Fold(TallyFold):
 
     def case(self, context: Context) -> Case:
         group = only(self.groups)
-        client = only(context.client(address) for address in self.clients)
+        client = only(map(context.client, self.clients))
         sender = client or f"{len(self.clients)} clients"
         case = self.tally.case(
             f"{sender} ({self.key}) committed offsets {self.tally.count:,} times without the oneway"

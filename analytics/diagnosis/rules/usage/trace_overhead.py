@@ -11,7 +11,7 @@ from dissectors.remoting.topic_names import TRACE_TOPIC
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context, Need
-from ...keys import Add, Flow, whole
+from ...keys import Add, Flow, has_room, whole
 from ...names import MAX_NAMED, counted_names, only
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
 from ...rule import DiagnosisRule, Exchanges, Fold
@@ -42,7 +42,7 @@ class _Fold(Fold):
         if not self.traces.add_late(time_of(row)):
             self.traces.add(asked(row, f"trace of {size} bytes to {row.topic}"))
         topic = row.topic or ""
-        if topic in self.topics or len(self.topics) < MAX_NAMED:
+        if has_room(self.topics, topic, MAX_NAMED):
             self.topics[topic] += 1
 
     def adder_of(self, flow: Flow) -> Add:
