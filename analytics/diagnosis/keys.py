@@ -6,7 +6,13 @@ from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
-from dissectors.remoting.topic_names import REPLY_SUFFIX, is_group_topic, is_internal_topic
+from dissectors.remoting.group_names import TRACER_PREFIX
+from dissectors.remoting.topic_names import (
+    REPLY_SUFFIX,
+    is_group_topic,
+    is_internal_topic,
+    is_trace_topic,
+)
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
@@ -233,3 +239,12 @@ def keep_most(kept: dict[K, Value], key: K, value: Value, most: int) -> None:
 
 def ignore(rows: Sequence[ExchangeRecord]) -> None:
     """Ignore exchanges: an `Add` for a flow that a state does not take."""
+
+
+def is_traced(row: ExchangeRecord | Flow) -> bool:
+    """Return whether a send carries the trace of other messages."""
+    topic = row.topic
+    if topic is not None and is_trace_topic(topic):
+        return True
+    group = row.group
+    return group is not None and group.startswith(TRACER_PREFIX)

@@ -383,3 +383,19 @@ def _place(attempt: RefusedAttempt) -> tuple[int, int, str, str, int]:
 
 _SEND_NAMES: Final = _names_of(SENDS) | SEND_CALLS
 _FETCH_NAMES: Final = _names_of(FETCHES)
+
+
+class RefusingBroker(Refusals):
+    """Requests that brokers refuse for one reason. Set `because`, or override `why`."""
+
+    per_broker = True
+    because: ClassVar[str] = ""
+    """reason of the refusals, for the title"""
+
+    def why(self) -> str:
+        """Return why this broker refused them."""
+        return self.because
+
+    def title(self, context: Context) -> str:
+        """Return the title: the broker, the number of refusals, and the reason."""
+        return f"{context.refuser(self.key)} refused {self.what}: {self.why()}"

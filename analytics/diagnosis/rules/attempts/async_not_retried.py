@@ -17,8 +17,7 @@ from ...messages import ObservedMessage
 from ...names import counted_names, was
 from ...problem import Case, ProblemSeverity
 from ...rule import ALWAYS_RETRIED, DiagnosisRule
-from .attempt_words import LoneMessageFold
-from .causes import BUSY
+from .attempt_words import BUSY, LoneMessageFold
 
 GO: Final = "GO"
 

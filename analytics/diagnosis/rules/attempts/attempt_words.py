@@ -28,6 +28,29 @@ from ...names import Names, by_client, counted_names, only
 from ...problem import Case, Evidence, Subject
 from ...rule import TallyFold
 
+BUSY: Final = frozenset(
+    (
+        "send-queue-timeout",
+        "page-cache-busy",
+        "page-cache-synchronized",
+        "broker-rejects-request",
+        "thread-pool-overload",
+    )
+)
+"""the broker is overloaded"""
+NO_RESPONSE: Final = frozenset(
+    (
+        "broker-gone",
+        "broker-hung",
+        "packets-unacknowledged",
+        "broker-slow",
+        "connection-cut",
+        "send-timeout",
+    )
+)
+"""the broker responds late or never"""
+
+
 MAX_KEYS: Final = 1000
 """maximum UNIQ_KEYs kept"""
 ENDED: Final = frozenset((RESET, CLOSED))

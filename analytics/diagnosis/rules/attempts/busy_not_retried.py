@@ -13,8 +13,7 @@ from ...messages import ObservedMessage
 from ...names import counted_names, was
 from ...problem import Case, ProblemSeverity
 from ...rule import ALWAYS_RETRIED, DiagnosisRule
-from .attempt_words import LoneMessageFold
-from .causes import BUSY
+from .attempt_words import BUSY, LoneMessageFold
 
 _BUSY = int(ResponseCode.SYSTEM_BUSY)
 SINCE = release_of(RETRIED_SINCE[_BUSY])

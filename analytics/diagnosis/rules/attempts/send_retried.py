@@ -12,8 +12,7 @@ from ...messages import ObservedMessage
 from ...names import counted_names, only, subject_of, was
 from ...problem import Case, Impact, ProblemSeverity
 from ...rule import COVERED, DiagnosisRule
-from .attempt_words import MessageFold
-from .causes import BUSY, NO_RESPONSE
+from .attempt_words import BUSY, NO_RESPONSE, MessageFold
 
 
 class _Fold(MessageFold):

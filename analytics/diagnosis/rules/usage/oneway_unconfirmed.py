@@ -11,10 +11,10 @@ from dissectors.remoting.code_sets import SENDS
 from dissectors.rows.record import ONEWAY, ExchangeRecord
 
 from ...context import Context, Need
+from ...keys import is_traced
 from ...names import counted_names, only
 from ...problem import Case, Evidence, Impact, ProblemSeverity, Subject, Tally, asked
 from ...rule import DiagnosisRule, Exchanges, Fold
-from .traces import is_traced
 
 MAX_MESSAGES: Final = 20_000
 

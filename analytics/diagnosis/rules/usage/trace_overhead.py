@@ -11,11 +11,10 @@ from dissectors.remoting.topic_names import TRACE_TOPIC
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context, Need
-from ...keys import Add, Flow, has_room, whole
+from ...keys import Add, Flow, has_room, is_traced, whole
 from ...names import MAX_NAMED, counted_names, only
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
 from ...rule import DiagnosisRule, Exchanges, Fold
-from .traces import is_traced
 
 SHARE: Final = 0.2
 FEWEST: Final = 20

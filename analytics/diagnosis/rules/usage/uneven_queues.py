@@ -12,11 +12,10 @@ from dissectors.remoting.row_facts.routes import RoutedBroker
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context, Need
-from ...keys import Add, Flow, ignore, is_own_topic, state_in
+from ...keys import Add, Flow, ignore, is_own_topic, is_traced, state_in
 from ...names import Names, counted_names, only
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
 from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges, Fold
-from .traces import is_traced
 
 FEWEST_A_QUEUE: Final = 50
 """minimum average messages per queue, against chance"""

@@ -6,12 +6,12 @@ import pytest
 
 from analytics.diagnosis.context import Context
 from analytics.diagnosis.keys import flow_of
-from analytics.diagnosis.producers import producers as of
-from analytics.diagnosis.producers.producer_sends import (
+from analytics.diagnosis.producers import (
+    ProducerFold,
     ProducerSends,
     process_digits,
 )
-from analytics.diagnosis.producers.producers import ProducerFold
+from analytics.diagnosis.producers import producers as of
 from dissectors.rows.record import ExchangeRecord
 from replay.fault import FaultSettings
 
