@@ -29,7 +29,7 @@ from dissectors.rows.record import ORPHAN, UNANSWERED, ExchangeRecord
 from dissectors.rows.relays import Relay
 
 from .answered_routes import answered_route, latest_routes
-from .keys import Add, Flow, keep, keep_least, keep_most, state_in
+from .keys import HEARTBEAT, ROUTE, SUCCESS, Add, Flow, keep, keep_least, keep_most, state_in
 
 MAX_NAMES: Final = 20_000
 """maximum number of named addresses, clients, and topics"""
@@ -46,9 +46,6 @@ NAMESRV: Final = "namesrv"
 PROXY: Final = "proxy"
 ROLES: Final = (PROXY, NAMESRV, BROKER)
 """if an address shows two roles, the later one in this list counts"""
-ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
-HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 _NO_TOPIC: Final = int(ResponseCode.TOPIC_NOT_EXIST)
 _TO_NAMESRV: Final = frozenset(
     (int(RequestCode.REGISTER_BROKER), int(RequestCode.GET_BROKER_CLUSTER_INFO))
@@ -320,7 +317,7 @@ class Context:
         if code == ROUTE:
             self.needs.add(Need.ROUTES)
             self._server(row.server_address, NAMESRV)
-            if row.response_code == _SUCCESS:
+            if row.response_code == SUCCESS:
                 self._take_route(row)
             elif row.response_code == _NO_TOPIC and (topic := row.topic or "").startswith(
                 RETRY_PREFIX
@@ -387,7 +384,7 @@ class Context:
     def _name_by_uses(self, rows: Sequence[ExchangeRecord]) -> None:
         """Count the broker names in exchanges of one flow."""
         # A refused request may name another broker, so a name from a served one takes precedence.
-        served = rows[0].response_code == _SUCCESS
+        served = rows[0].response_code == SUCCESS
         for name, count in Counter([row.broker_name for row in rows]).items():
             if name:
                 self.broker_names.add_requested(rows[0].server_address, name, count, served)

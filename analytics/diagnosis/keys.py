@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
+from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.group_names import TRACER_PREFIX
 from dissectors.remoting.topic_names import (
     REPLY_SUFFIX,
@@ -26,6 +27,11 @@ class _Ordered(Protocol):
 
 Value = TypeVar("Value", bound=_Ordered)
 
+# as plain numbers, which compare faster than members of an enumeration
+ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
+COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
+SUCCESS: Final = int(ResponseCode.SUCCESS)
 WHOLE: Final = "*"
 """the only key of a rule with one state per capture"""
 

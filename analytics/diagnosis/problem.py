@@ -220,7 +220,7 @@ class Case:
     leads_within: int = ANY_TIME
     """maximum ns to its consequences, if shorter than their rules allow"""
     impact: dict[Impact, int] = field(default_factory=dict)
-    """effects on messages with counts; empty: as in the rule"""
+    """effects on messages with counts, of which 0 is none; without any, as in the rule"""
     settled: bool = False
     """proved by a broker's store: certain regardless of capture gaps"""
 

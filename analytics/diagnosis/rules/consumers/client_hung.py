@@ -24,7 +24,7 @@ from dissectors.rows.outcome import LONG_POLLS, RECEIVE_CALLS
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
 from ...context import Context, Need
-from ...keys import Add, Flow, ignore, slowest_of, state_in
+from ...keys import COMMIT, Add, Flow, ignore, slowest_of, state_in
 from ...names import and_again, called, only
 from ...problem import (
     Case,
@@ -119,7 +119,6 @@ class Ticks:
         return number * CHUNK + bits.bit_length() - 1
 
 
-COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
 LEAST: Final = 8 * PER_SECOND
 """ticks: one round of offsets, due every 5 s, and a good part of the next one"""
 # Members query the group every 20 s and send heartbeats every 30 s.

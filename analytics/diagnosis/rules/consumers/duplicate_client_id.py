@@ -12,11 +12,10 @@ from dissectors.remoting.row_facts.names import MEMBER, PRODUCER, facts_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context, Need
-from ...keys import keep, keep_least, state_in, whole
+from ...keys import HEARTBEAT, keep, keep_least, state_in, whole
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, time_of
 from ...rule import DiagnosisRule, Exchanges, Fold
 
-HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 MEMBERS: Final = int(RequestCode.GET_CONSUMER_LIST_BY_GROUP)
 OF_CLIENTS: Final = frozenset(
     (

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from dissectors.quantities import counted
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.row_facts.ext_fields import PULLS, offsets_in
 from dissectors.remoting.row_facts.names import STORED_MS
 from dissectors.remoting.row_facts.values import number_in
@@ -14,7 +14,7 @@ from dissectors.remoting.topic_names import is_group_topic
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context, Need
-from ...keys import named_group, state_in
+from ...keys import COMMIT, SUCCESS, named_group, state_in
 from ...names import only
 from ...problem import (
     MS,
@@ -35,8 +35,6 @@ BEFORE_MS: Final = 1_000
 """ms between the store time of the first message and the offset query"""
 LAST: Final = "CONSUME_FROM_LAST_OFFSET"
 _QUERY: Final = int(RequestCode.QUERY_CONSUMER_OFFSET)
-_COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
 class _Place(NamedTuple):
@@ -88,10 +86,10 @@ class _Fold(Fold):
         if queue is None:
             return
         if row.request_code == _QUERY:
-            if row.response_code == _SUCCESS and _may_be_first(row, queue.query):
+            if row.response_code == SUCCESS and _may_be_first(row, queue.query):
                 what = f"offset of queue {row.queue_id} is {offset}"
                 queue.query = _earlier(queue.query, _Seen(shown(row, what), offset, 0, 0))
-        elif row.request_code == _COMMIT:
+        elif row.request_code == COMMIT:
             if _may_be_first(row, queue.commit):
                 queue.commit = _earlier(queue.commit, _Seen(shown(row), offset, 0, 0))
         elif _may_be_first(row, queue.pull):
@@ -195,8 +193,8 @@ RULE = DiagnosisRule(
     grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=named_group, requests={_QUERY, _COMMIT}),
-        Exchanges(key=named_group, requests=PULLS, responses={_SUCCESS}),
+        Exchanges(key=named_group, requests={_QUERY, COMMIT}),
+        Exchanges(key=named_group, requests=PULLS, responses={SUCCESS}),
     ),
     references=(
         "apache/rocketmq#334",

@@ -20,7 +20,7 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import CLUSTERING, Context, Need
-from ...keys import WHOLE, has_room, keep_most, state_in, whole, with_commands
+from ...keys import HEARTBEAT, WHOLE, has_room, keep_most, state_in, whole, with_commands
 from ...names import only, times
 from ...problem import (
     MOST_EVIDENCE,
@@ -38,7 +38,6 @@ from ...problem import (
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...spells import joined
 
-HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 PARSE_FAILED: Final = int(ResponseCode.SUBSCRIPTION_PARSE_FAILED)
 NOT_EXIST: Final = int(ResponseCode.SUBSCRIPTION_NOT_EXIST)
 NOT_LATEST: Final = int(ResponseCode.SUBSCRIPTION_NOT_LATEST)

@@ -12,7 +12,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import READ, WRITE, answered_route
 from ...context import Context
-from ...keys import is_own_topic, keep, keep_least, keep_most, whole
+from ...keys import ROUTE, is_own_topic, keep, keep_least, keep_most, whole
 from ...names import listed, only
 from ...problem import (
     MOST_EVIDENCE,
@@ -191,7 +191,6 @@ class _Fold(Fold):
             keep(self.topics[key], topic, MAX_ROUTED)
 
 
-ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 CHANGE: Final = int(RequestCode.UPDATE_AND_CREATE_TOPIC)
 _BITS: Final = {_SENDING: WRITE, "pulling": READ}
 _EFFECTS: Final = {

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Final
 
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
 from ...context import Context, Need
-from ...keys import Add, Flow, state_in, whole
+from ...keys import ROUTE, SUCCESS, Add, Flow, state_in, whole
 from ...names import listed
 from ...problem import (
     Case,
@@ -43,9 +43,7 @@ MAX_TIMES: Final = 500
 """maximum times kept per route"""
 SETTLED: Final = 1_000_000_000
 """ns after which a registration takes effect in routes"""
-_ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 _REGISTER: Final = int(RequestCode.REGISTER_BROKER)
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
 class _Registered:
@@ -230,7 +228,7 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(
         Exchanges(key=whole, requests={_REGISTER}, of_flow=True),
-        Exchanges(key=whole, requests={_ROUTE}, responses={_SUCCESS}, of_flow=True),
+        Exchanges(key=whole, requests={ROUTE}, responses={SUCCESS}, of_flow=True),
     ),
     limits=(
         "Visible only if both the registrations of the brokers and the route requests of clients"

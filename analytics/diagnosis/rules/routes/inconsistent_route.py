@@ -7,12 +7,12 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Final, NamedTuple
 
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
 from ...context import Context, Need
-from ...keys import is_own_topic, keep, state_in, whole
+from ...keys import HEARTBEAT, ROUTE, SUCCESS, is_own_topic, keep, state_in, whole
 from ...names import called, listed, only
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, shown
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
@@ -26,9 +26,6 @@ TOGETHER: Final = 10_000_000_000
 SETTLED: Final = 15_000_000_000
 """ns that NameServers may differ when a broker dies: each checks for silent ones every 5 or 10 s
 (RouteInfoManager.scanNotActiveBroker)"""
-_HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
-_ROUTE_REQUEST: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 _MISSING: Final = int(ResponseCode.TOPIC_NOT_EXIST)
 _MOST_LISTED: Final = 8
 _RouteContent = frozenset[tuple[str, str]]
@@ -61,7 +58,7 @@ class _Fold(Fold):
         """NameServer and route whose names were recorded"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        if row.request_code == _HEARTBEAT:
+        if row.request_code == HEARTBEAT:
             keep(self.served, row.server_address, MAX_SERVERS * MAX_SERVERS)
             return
         route = answered_route(row)
@@ -229,7 +226,7 @@ def _side_by_side(
 def _key(row: ExchangeRecord) -> str | None:
     if row.server_address in answered_route(row).addresses:
         return None  # a proxy gives its own address for every broker
-    if row.missing_bytes or (row.response_code == _SUCCESS and not row.facts):
+    if row.missing_bytes or (row.response_code == SUCCESS and not row.facts):
         return None  # its response was not captured
     return None if is_own_topic(row.topic) else whole(row)
 
@@ -257,8 +254,8 @@ RULE = DiagnosisRule(
     grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=_key, requests={_ROUTE_REQUEST}, responses={_SUCCESS, _MISSING}),
-        Exchanges(key=whole, requests={_HEARTBEAT}, responses={_SUCCESS}, of_flow=True),
+        Exchanges(key=_key, requests={ROUTE}, responses={SUCCESS, _MISSING}),
+        Exchanges(key=whole, requests={HEARTBEAT}, responses={SUCCESS}, of_flow=True),
     ),
     references=(
         "apache/rocketmq-operator#227",

@@ -12,7 +12,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import REMEMBERED, WRITE, AnsweredRoute, answered_route
 from ...context import Context, Need
-from ...keys import has_room, is_own_topic, keep_least, state_in, whole, with_remark
+from ...keys import ROUTE, SUCCESS, has_room, is_own_topic, keep_least, state_in, whole, with_remark
 from ...names import called
 from ...problem import (
     Case,
@@ -33,8 +33,6 @@ from ..refused.sendback_failed import NO_MASTER
 
 MAX_BROKERS: Final = 5000
 MAX_SLAVES: Final = 16
-_ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 _BACK_ADVICE: Final = (
     "Find out from the master's log why it stopped. enableSlaveActingMaster, with"
@@ -109,7 +107,7 @@ class _Fold(Fold):
         """route, NameServer, whether it is a system topic -> state of the earlier equal route"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        if row.request_code != _ROUTE:
+        if row.request_code != ROUTE:
             self.sent_back.add_exchange(row)
             return
         time, route = row.response_time or 0, answered_route(row)
@@ -299,7 +297,7 @@ RULE = DiagnosisRule(
     grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=_route, requests={_ROUTE}, responses={_SUCCESS}),
+        Exchanges(key=_route, requests={ROUTE}, responses={SUCCESS}),
         Exchanges(
             key=with_remark(NO_MASTER, key=whole),
             requests={RequestCode.CONSUMER_SEND_MSG_BACK},

@@ -16,7 +16,7 @@ from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...answered_routes import answered_route
 from ...context import Context, Need
-from ...keys import has_room, is_own_topic, keep, state_in, whole
+from ...keys import ROUTE, SUCCESS, has_room, is_own_topic, keep, state_in, whole
 from ...names import counted_names, listed
 from ...problem import (
     Case,
@@ -45,10 +45,8 @@ POLL: Final = 30_000_000_000
 """ns between the route requests of a client: pollNameServerInterval"""
 GOES_ON: Final = 10_000_000_000
 """ns after which a topic that is requested repeatedly is certainly missing"""
-_ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 _REGISTER: Final = int(RequestCode.REGISTER_BROKER)
 _MISSING: Final = int(ResponseCode.TOPIC_NOT_EXIST)
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
 _ROUTE_CALLS: Final = frozenset(("QueryRoute", *SEND_CALLS, *RECEIVE_CALLS))
@@ -116,7 +114,7 @@ class _Fold(Fold):
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         time = row.request_time if row.request_time is not None else row.response_time or 0
-        good = row.response_code in (_SUCCESS, OK)
+        good = row.response_code in (SUCCESS, OK)
         if row.request_code == _REGISTER:
             for name, _ in answered_route(row).named if good else ():
                 key = row.server_address, name
@@ -320,11 +318,11 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests={_ROUTE}, responses={_MISSING, _SUCCESS}),
-        Exchanges(key=whole, requests={_REGISTER}, responses={_SUCCESS}),
+        Exchanges(key=whole, requests={ROUTE}, responses={_MISSING, SUCCESS}),
+        Exchanges(key=whole, requests={_REGISTER}, responses={SUCCESS}),
         Exchanges(
             key=lambda row: whole(row) if row.topic == DEFAULT_TOPIC else None,
-            requests={_ROUTE},
+            requests={ROUTE},
             statuses={UNANSWERED},
         ),
         Exchanges(

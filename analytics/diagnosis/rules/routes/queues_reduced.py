@@ -8,13 +8,13 @@ from typing import Final
 
 from dissectors.foreign import natural_of
 from dissectors.quantities import counted
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.row_facts.ext_fields import PULLS
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import answered_route
 from ...context import Context, Need
-from ...keys import Add, Flow, keep, state_in, user_topic
+from ...keys import ROUTE, Add, Flow, keep, state_in, user_topic
 from ...names import MAX_NAMED, listed
 from ...problem import (
     Case,
@@ -30,7 +30,6 @@ from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges, Fold
 
 MAX_SIZES: Final = 64
 """maximum different queue counts of one broker"""
-_ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 _CODES: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.INVALID_PARAMETER)))
 _ILLEGAL: Final = re.compile(r"^queueId\[(\d{1,9})\] is illegal.*readQueueNums:\[(\d{1,9})\]")
 """PullMessageProcessor: a queue that the topic does not have"""
@@ -222,7 +221,7 @@ RULE = DiagnosisRule(
     exchanges=(
         Exchanges(
             key=user_topic,
-            requests={_ROUTE},
+            requests={ROUTE},
             responses={ResponseCode.SUCCESS},
             with_facts=True,
             of_flow=True,

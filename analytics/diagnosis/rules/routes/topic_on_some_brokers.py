@@ -9,8 +9,8 @@ from dissectors.remoting.topic_names import DEFAULT_TOPIC
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import WRITE
-from ...context import ROUTE, Context, Need
-from ...keys import user_topic
+from ...context import Context, Need
+from ...keys import ROUTE, user_topic
 from ...names import listed
 from ...problem import Case, ProblemSeverity, Subject, Tally, clock, end_of, shown
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold

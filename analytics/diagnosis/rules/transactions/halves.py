@@ -16,7 +16,7 @@ from typing import Final
 from dissectors.broker_store.evidence import StoredHalfState
 from dissectors.grpc.names import CODES
 from dissectors.remoting.code_sets import SENDS
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.row_facts.names import (
     CHECKED,
     DECISION,
@@ -28,7 +28,7 @@ from dissectors.rows.outcome import SEND_CALLS
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import WHOLE, has_room, keep, state_in
+from ...keys import SUCCESS, WHOLE, has_room, keep, state_in
 from ...names import only
 from ...problem import Evidence, Subject, Tally, asked, shown, time_of
 from ...rule import Exchanges, Fold
@@ -45,8 +45,7 @@ MAX_MESSAGES: Final = 20_000
 MAX_CLIENTS: Final = 8
 MOST_NAMED: Final = 5
 """maximum messages in one sentence"""
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
-_DONE: Final = frozenset((None, _SUCCESS, CODES["OK"]))
+_DONE: Final = frozenset((None, SUCCESS, CODES["OK"]))
 END_CALL: Final = "EndTransaction"
 CHECK_CALL: Final = "RecoverOrphanedTransaction"
 """command of a proxy over the telemetry stream that forwards the broker's check"""
@@ -110,19 +109,9 @@ class ObservedHalf:
         return next(iter(self.ordered_ends), None)
 
     @property
-    def decided(self) -> Evidence | None:
-        """The packet of the first commit or rollback."""
-        return None if self.first_end is None else self.first_end.evidence
-
-    @property
     def decision(self) -> str | None:
         """The first decision."""
         return None if self.first_end is None else self.first_end.decision
-
-    @property
-    def by_check(self) -> bool:
-        """Whether the first decision responded to a check."""
-        return self.first_end is not None and self.first_end.by_check
 
     @property
     def contradicts(self) -> bool:
@@ -300,7 +289,7 @@ def stored_time(half: ObservedHalf) -> int:
 
 
 OF_HALVES: Final = (
-    Exchanges(key=transactional, requests=SENDS, responses={_SUCCESS}, with_facts=True),
+    Exchanges(key=transactional, requests=SENDS, responses={SUCCESS}, with_facts=True),
     Exchanges(key=transactional, requests={END, CHECK}),
     Exchanges(key=_by_call, with_facts=True),
 )

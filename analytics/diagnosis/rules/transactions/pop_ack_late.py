@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from dissectors.quantities import counted
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.row_facts.names import DEADLINE_MS, fact_in
 from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import has_room, keep_least, named_group
+from ...keys import SUCCESS, has_room, keep_least, named_group
 from ...names import MAX_NAMED, counted_names, only
 from ...problem import (
     MS,
@@ -46,7 +46,6 @@ MANY_POPPED: Final = 20
 """popped messages of which none was acknowledged"""
 LONG_POPPED: Final = 30_000_000_000
 """ns between the first and last of them: more than most messages take"""
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
 class _Ack(NamedTuple):
@@ -97,7 +96,7 @@ class _Fold(Fold):
             return
         key = f"{row.topic} {row.queue_id} {row.queue_offset} {fact_in(row.facts, DEADLINE_MS)}"
         evidence = asked(row, _expired(row, late))
-        taken = row.response_code in (None, _SUCCESS)
+        taken = row.response_code in (None, SUCCESS)
         keep_least(self.acks, key, _ack(row, evidence, late, taken), MAX_ACKS)
 
     def _add_call(self, row: ExchangeRecord) -> None:
@@ -233,7 +232,7 @@ RULE = DiagnosisRule(
     exchanges=(
         Exchanges(key=named_group, requests=ACKS),
         Exchanges(key=_late_call, responses={INVALID_RECEIPT}, with_facts=True),
-        Exchanges(key=named_group, requests={POP}, responses={_SUCCESS}),
+        Exchanges(key=named_group, requests={POP}, responses={SUCCESS}),
     ),
     references=("apache/rocketmq#8332", "apache/rocketmq#4815", "apache/rocketmq#10278"),
     limits=(

@@ -57,9 +57,9 @@ class _Fold(HalvesFold):
 def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) -> Case:
     tally = tally_of_stored(halves)
     for message in halves:
-        for evidence in (message.decided, *message.checks.evidence[:1]):
-            if evidence is not None:
-                tally.add(evidence)
+        decided = [end.evidence for end in message.ordered_ends[:1]]
+        for evidence in (*decided, *message.checks.evidence[:1]):
+            tally.add(evidence)
     tally.count = len(halves)
     outcomes = Counter(_BOTH if half.contradicts else _outcome(half, context) for half in halves)
     checks = sum(half.checked for half in halves)
@@ -116,8 +116,9 @@ def _described(message: ObservedHalf, context: Context) -> str:
         first, then = message.ordered_ends
         end = f"{_ENDED[first.decision]} first and {_ENDED[then.decision]} later"
     else:
-        end = _ENDED[message.decision]
-        end += " in response to a check" if message.by_check else " by the producer itself"
+        (decided,) = message.ordered_ends
+        end = _ENDED[decided.decision]
+        end += " in response to a check" if decided.by_check else " by the producer itself"
     checked = f"; checked {times(message.checked)}" if message.checked else ""
     unknown = f"; unknown {times(message.unknown.count)}" if message.unknown.count else ""
     return f"{message.key}: {end}{checked}{unknown}{in_store(message, context)}"

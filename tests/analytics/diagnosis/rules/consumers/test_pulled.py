@@ -43,8 +43,8 @@ def test_the_order_of_pulls_and_commits_does_not_matter(
         for at in order:
             series.add(pull(*places[at]))
         rows = [oneway(places[at][0], COMMIT, queue_offset=places[at][1]) for at in order]
-        commits = Commits(rows[0], places[order[0]][1])
-        for row, at in zip(rows[1:], order[1:], strict=True):
+        commits = Commits()
+        for row, at in zip(rows, order, strict=True):
             commits.add(row, places[at][1])
         pulled = series.ordered()
         return pulled, commits.against(pulled), commits.ordered()
