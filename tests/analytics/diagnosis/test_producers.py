@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from analytics.diagnosis import producers as of
 from analytics.diagnosis.context import Context
 from analytics.diagnosis.keys import flow_of
 from analytics.diagnosis.producers import (
@@ -11,11 +12,10 @@ from analytics.diagnosis.producers import (
     ProducerSends,
     process_digits,
 )
-from analytics.diagnosis.producers import producers as of
 from dissectors.rows.record import ExchangeRecord
 from replay.fault import FaultSettings
 
-from ..made_rows import BROKER, CLIENT, START, exchange
+from .made_rows import BROKER, CLIENT, START, exchange
 
 SEND = 310
 KIND = ("stored", BROKER, "T")

@@ -21,7 +21,7 @@ from dissectors.rows.record import ANSWERED, ExchangeRecord
 from ...context import Context, Need
 from ...keys import by_server, response_times, state_in
 from ...names import and_again, first_of, times
-from ...outages import is_remoting_server, named, server_of, subject_at
+from ...outages import LONG_IDLE_MS, is_remoting_server, named, server_of, subject_at
 from ...problem import (
     Case,
     ProblemSeverity,
@@ -35,7 +35,7 @@ from ...problem import (
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...silences import ResponseTimes
 from ...spells import spells
-from .idle_close import FORGOTTEN_ADVICE, LONG_IDLE_MS
+from .idle_close import FORGOTTEN_ADVICE
 
 MAX_STALLS: Final = 4096
 FAILS_NS: Final = 3_000_000_000
