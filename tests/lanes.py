@@ -50,7 +50,7 @@ LANES: Final = (
         "spark",
         (
             *("tests/analytics/inputs/*", "tests/analytics/spark/*"),
-            *(f"tests/analytics/test_{name}.py::*" for name in ("csv_tables", "result")),
+            *(f"tests/analytics/test_{name}.py::*" for name in ("table_files", "result")),
             "tests/analytics/sql/test_dialect.py::*",
             "tests/analytics/test_report_hostile.py::*[[]on Spark*",
             "tests/dissectors/decode/test_decoded_log.py::test_spark_reads_it",

@@ -28,9 +28,7 @@ from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
-from ..diagnosis.context import HEARTBEAT
-from ..diagnosis.keys import joined_key
-from ..diagnosis.rules.consumers.consumer_lag import COMMIT
+from ..diagnosis.keys import COMMIT, HEARTBEAT, joined_key
 from ..diagnosis.rules.consumers.inconsistent_subscription import STOPS
 from ..diagnosis.rules.consumers.orderly_lock_lost import LOCK
 from ..diagnosis.rules.consumers.queue_pulls import CLAIM

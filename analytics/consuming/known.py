@@ -13,8 +13,8 @@ from dissectors.remoting.row_facts.heartbeats import consumers_in, subscriptions
 from dissectors.rows.record import ExchangeRecord
 from dissectors.times import Bounds
 
-from ..diagnosis.context import HEARTBEAT, Context
-from ..diagnosis.keys import joined_key
+from ..diagnosis.context import Context
+from ..diagnosis.keys import HEARTBEAT, has_room, joined_key, keep, state_in
 from ..diagnosis.rules.consumers.inconsistent_subscription import OR, TAG
 from ..report import column_names
 
@@ -63,10 +63,10 @@ class Known:
         """Merge the facts of other rows."""
         self.context.merge(other.context)
         for client, groups in other.groups.items():
-            if client in self.groups or len(self.groups) < MAX_KNOWN:
+            if has_room(self.groups, client, MAX_KNOWN):
                 self.groups.setdefault(client, set()).update(groups)
         for key, forms in other.filters.items():
-            if key in self.filters or len(self.filters) < MAX_KNOWN:
+            if has_room(self.filters, key, MAX_KNOWN):
                 held = self.filters.setdefault(key, set())
                 held.update(sorted(forms - held)[: MAX_FORMS - len(held)])
 
@@ -96,12 +96,10 @@ class Known:
     def _take_heartbeat(self, row: ExchangeRecord) -> None:
         client = row.client_id
         for group in consumers_in(row.facts):
-            if client is not None and (client in self.groups or len(self.groups) < MAX_KNOWN):
+            if client is not None and has_room(self.groups, client, MAX_KNOWN):
                 self.groups.setdefault(client, set()).add(group.name)
         for subscription in subscriptions_in(row.facts):
             key = joined_key(subscription.group, subscription.topic)
-            if key not in self.filters and len(self.filters) >= MAX_KNOWN:
-                continue
-            forms = self.filters.setdefault(key, set())
-            if len(forms) < MAX_FORMS:
-                forms.add(f"{subscription.type} {subscription.expression}")
+            forms = state_in(self.filters, key, set[str], MAX_KNOWN)
+            if forms is not None:
+                keep(forms, f"{subscription.type} {subscription.expression}", MAX_FORMS)

@@ -16,8 +16,7 @@ from dissectors.rows.outcome import is_send
 
 from ..diagnosis.names import only
 from ..diagnosis.rules.consumers.returns import ReturnedMessage, is_spent
-from ..life.again import Again, record_of, why_again
-from ..life.hops import inner_rows
+from ..life.again import Again, inner_rows, record_of, why_again
 from .items import SeenMessage, is_own
 from .known import Known
 from .sums import Sums

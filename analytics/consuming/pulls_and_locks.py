@@ -154,7 +154,7 @@ class PullsAndLocks:
 
     def lock_rows(self) -> Rows:
         """Return the rows of the table of locks."""
-        rows: Rows = [
+        return [
             {
                 "group": self._group,
                 "client": client,
@@ -171,11 +171,10 @@ class PullsAndLocks:
             }
             for (client, broker), locks in self._locks.items()
         ]
-        return rows
 
     def slave_rows(self) -> Rows:
         """Return the rows of the table of reads from slaves."""
-        rows: Rows = [
+        return [
             {
                 "group": self._group,
                 "topic": topic or None,
@@ -191,7 +190,6 @@ class PullsAndLocks:
             }
             for (topic, broker, address), slave in self._slaves.items()
         ]
-        return rows
 
     def _why(self, broker: str, slave: _Slave) -> str:
         if no_master(self._known.context, broker):

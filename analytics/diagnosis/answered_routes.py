@@ -9,9 +9,10 @@ from itertools import groupby
 from typing import Final
 
 from dissectors.remoting.broker_addresses import SEPARATOR
-from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.routes import RoutedBroker, routed_brokers_in, slaves_in
 from dissectors.rows.record import ExchangeRecord
+
+from .keys import ROUTE, SUCCESS
 
 READ: Final = 4
 """PermName.PERM_READ"""
@@ -40,8 +41,6 @@ _RECENT: Final[dict[int, tuple[ExchangeRecord, AnsweredRoute]]] = {}
 """parsed responses by the `id` of their exchange, which every rule looks up; _LAST has the latest
 """
 _LAST: Final = 0
-_ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
 def answered_route(row: ExchangeRecord) -> AnsweredRoute:
@@ -67,7 +66,7 @@ def latest_routes(rows: Sequence[ExchangeRecord]) -> Sequence[ExchangeRecord]:
     This is enough to know the period of each route.
     """
     first = rows[0]
-    if len(rows) == 1 or first.request_code != _ROUTE or first.response_code != _SUCCESS:
+    if len(rows) == 1 or first.request_code != ROUTE or first.response_code != SUCCESS:
         return rows
     kept: list[ExchangeRecord] = []
     for _, group in groupby(rows, answered_route):

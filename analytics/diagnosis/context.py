@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final
 
 from dissectors.broker_store.evidence import StoreEvidence
@@ -28,9 +29,7 @@ from dissectors.rows.record import ORPHAN, UNANSWERED, ExchangeRecord
 from dissectors.rows.relays import Relay
 
 from .answered_routes import answered_route, latest_routes
-from .bounded import keep, state_in
-from .keys import Add, Flow
-from .need import CALLS_OF_CLIENTS, GROUPS, NEEDS_OF_CALLS, TRANSACTIONS, Need
+from .keys import HEARTBEAT, ROUTE, SUCCESS, Add, Flow, keep, keep_least, keep_most, state_in
 
 MAX_NAMES: Final = 20_000
 """maximum number of named addresses, clients, and topics"""
@@ -47,9 +46,6 @@ NAMESRV: Final = "namesrv"
 PROXY: Final = "proxy"
 ROLES: Final = (PROXY, NAMESRV, BROKER)
 """if an address shows two roles, the later one in this list counts"""
-ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
-HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 _NO_TOPIC: Final = int(ResponseCode.TOPIC_NOT_EXIST)
 _TO_NAMESRV: Final = frozenset(
     (int(RequestCode.REGISTER_BROKER), int(RequestCode.GET_BROKER_CLUSTER_INFO))
@@ -57,6 +53,61 @@ _TO_NAMESRV: Final = frozenset(
 _UNREGISTER: Final = int(RequestCode.UNREGISTER_BROKER)
 _BATCH_ACK: Final = int(RequestCode.BATCH_ACK_MESSAGE)
 _LOCK: Final = int(RequestCode.LOCK_BATCH_MQ)
+
+GROUPS: Final = frozenset(
+    (
+        RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+        RequestCode.CONSUMER_SEND_MSG_BACK,
+        RequestCode.LOCK_BATCH_MQ,
+        RequestCode.UPDATE_CONSUMER_OFFSET,
+        RequestCode.QUERY_CONSUMER_OFFSET,
+        RequestCode.NOTIFY_CONSUMER_IDS_CHANGED,
+    )
+)
+"""requests that prove consumer groups"""
+TRANSACTIONS: Final = frozenset(
+    (int(RequestCode.END_TRANSACTION), int(RequestCode.CHECK_TRANSACTION_STATE))
+)
+"""requests that prove transactions"""
+CALLS_OF_CLIENTS: Final = frozenset(
+    (
+        "QueryRoute",
+        "QueryAssignment",
+        "Heartbeat",
+        "SendMessage",
+        "ReceiveMessage",
+        "AckMessage",
+        "EndTransaction",
+        "ForwardMessageToDeadLetterQueue",
+    )
+)
+"""gRPC calls of clients; a proxy's own calls have other purposes"""
+
+
+class Need(StrEnum):
+    """A kind of traffic that a rule needs in a capture."""
+
+    ROUTES = "NameServer responses"
+    SENDS = "producer sends"
+    PULLS = "consumer pulls or pops"
+    HEARTBEATS = "client heartbeats"
+    CONNECTIONS = "TCP connections"
+    HANDSHAKES = "TCP handshakes"
+    GROUPS = "consumer group requests"
+    TRANSACTIONS = "transactional messages"
+
+
+NEEDS_OF_CALLS: Final = {
+    "SendMessage": (Need.SENDS,),
+    "ReceiveMessage": (Need.PULLS, Need.GROUPS),
+    "Heartbeat": (Need.HEARTBEATS,),
+    "EndTransaction": (Need.TRANSACTIONS,),
+}
+"""kinds of traffic that gRPC calls show, for rules that cover them"""
+BY_REMOTING: Final = frozenset(
+    (Need.ROUTES, Need.SENDS, Need.PULLS, Need.HEARTBEATS, Need.GROUPS, Need.TRANSACTIONS)
+)
+"""kinds of traffic that gRPC calls do not show"""
 
 
 @dataclass(slots=True)
@@ -266,31 +317,31 @@ class Context:
         if code == ROUTE:
             self.needs.add(Need.ROUTES)
             self._server(row.server_address, NAMESRV)
-            if row.response_code == _SUCCESS:
+            if row.response_code == SUCCESS:
                 self._take_route(row)
-            elif row.response_code == _NO_TOPIC and len(self.new_groups) < MAX_NAMES:
-                topic = row.topic or ""
+            elif row.response_code == _NO_TOPIC and (topic := row.topic or "").startswith(
+                RETRY_PREFIX
+            ):
                 # The broker creates it at the first heartbeat of a group: 17 is normal until then.
-                if topic.startswith(RETRY_PREFIX):
-                    self.new_groups.add(topic.removeprefix(RETRY_PREFIX))
+                keep(self.new_groups, topic.removeprefix(RETRY_PREFIX), MAX_NAMES)
         elif code == HEARTBEAT:
             self.needs.add(Need.HEARTBEATS)
             if row.client_id:
                 self._client(row.client_address, row.client_id)
             for group in consumers_in(row.facts):
-                if group.type == ACTIVELY and len(self.pulling) < MAX_NAMES:
-                    self.pulling.add(group.name)
-                if group.model == CLUSTERING and len(self.clustering) < MAX_NAMES:
-                    self.clustering.add(group.name)
-                if group.model == BROADCASTING and len(self.broadcasting) < MAX_NAMES:
-                    self.broadcasting.add(group.name)
+                if group.type == ACTIVELY:
+                    keep(self.pulling, group.name, MAX_NAMES)
+                if group.model == CLUSTERING:
+                    keep(self.clustering, group.name, MAX_NAMES)
+                if group.model == BROADCASTING:
+                    keep(self.broadcasting, group.name, MAX_NAMES)
             for name, where in starts_in(row.facts).items():
                 self._start(name, where)
             self._server(row.server_address, BROKER)
         elif code in SENDS:
             self.needs.add(Need.SENDS)
-            if row.topic is not None and len(self.sent) < MAX_NAMES:
-                self.sent.add(row.topic)
+            if row.topic is not None:
+                keep(self.sent, row.topic, MAX_NAMES)
             self._server(row.server_address, BROKER)
         elif code in FETCHES:
             self.needs.add(Need.PULLS)
@@ -333,7 +384,7 @@ class Context:
     def _name_by_uses(self, rows: Sequence[ExchangeRecord]) -> None:
         """Count the broker names in exchanges of one flow."""
         # A refused request may name another broker, so a name from a served one takes precedence.
-        served = rows[0].response_code == _SUCCESS
+        served = rows[0].response_code == SUCCESS
         for name, count in Counter([row.broker_name for row in rows]).items():
             if name:
                 self.broker_names.add_requested(rows[0].server_address, name, count, served)
@@ -431,9 +482,7 @@ class Context:
 
     def _start(self, group: str, where: str) -> None:
         """Keep the start position of a group; resolve conflicts independently of the order."""
-        before = self.starts.get(group)
-        if (where < before) if before is not None else len(self.starts) < MAX_NAMES:
-            self.starts[group] = where
+        keep_least(self.starts, group, where, MAX_NAMES)
 
     def _left(self, name: str, time: int) -> None:
         if sum(map(len, self.left.values())) < MAX_NAMES:
@@ -451,15 +500,11 @@ class Context:
 
     def _rank(self, address: str, rank: tuple[int, str]) -> None:
         # The largest: the latest route counts, and the order of rows does not.
-        before = self.ranks.get(address)
-        if (rank > before) if before is not None else len(self.ranks) < MAX_NAMES:
-            self.ranks[address] = rank
+        keep_most(self.ranks, address, rank, MAX_NAMES)
 
     def _client(self, endpoint: str, client: str) -> None:
         # The smallest of several ids: the order of rows does not matter.
-        before = self.clients.get(endpoint)
-        if (client < before) if before is not None else len(self.clients) < MAX_NAMES:
-            self.clients[endpoint] = client
+        keep_least(self.clients, endpoint, client, MAX_NAMES)
 
     def _server(self, endpoint: str, role: str) -> None:
         """Record a server's role; one that serves messages and routes, as a proxy, is a broker."""

@@ -19,11 +19,10 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 from dissectors.times import Bounds
 
-from .context import PROXY, Context
+from .context import BY_REMOTING, PROXY, Context, Need
 from .incidents import grouped, merged
 from .keys import Add, Flow, FlowRows
 from .messages import AttemptStore, ObservedMessage, span_of_message
-from .need import BY_REMOTING, Need
 from .problem import (
     LOWER,
     MOST_SPANS,
@@ -452,6 +451,7 @@ def _state_of(problem: Problem, rule: DiagnosisRule, end: int | None) -> Problem
 
 def _problem(rule: DiagnosisRule, case: Case, doubts: list[str]) -> Problem:
     confidence, reason = case.confidence, case.reason
+    impact = {effect: number for effect, number in case.impact.items() if number}
     if doubts and not case.settled:
         confidence = LOWER[confidence]
         reason = "; ".join(filter(None, (reason, f"the capture is incomplete: {doubts[0]}")))
@@ -475,7 +475,7 @@ def _problem(rule: DiagnosisRule, case: Case, doubts: list[str]) -> Problem:
         spans=case.spans if len(case.spans) <= MOST_SPANS else [],
         part=case.part,
         leads_within=case.leads_within,
-        impact=case.impact or ({rule.impact: case.count} if rule.impact is not None else {}),
+        impact=impact or ({rule.impact: case.count} if rule.impact is not None else {}),
     )
 
 

@@ -14,8 +14,17 @@ from typing import Final
 
 from dissectors.quantities import counted
 
-from .impact import Impact, impact_text
-from .problem import MOST_SPANS, Problem, ProblemState, Subject, Tally, filter_of, period
+from .problem import (
+    MOST_SPANS,
+    Impact,
+    Problem,
+    ProblemState,
+    Subject,
+    Tally,
+    filter_of,
+    impact_text,
+    period,
+)
 from .registry import rule_of
 from .rule import DiagnosisRule
 from .spells import HOUR, spells

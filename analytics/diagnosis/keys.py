@@ -1,12 +1,37 @@
-"""State keys shared by several rules, and the flow that determines most of them."""
+"""State keys shared by several rules, the flow that determines most of them, and bounded states."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
+from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.topic_names import (
+    REPLY_SUFFIX,
+    TRACER_PREFIX,
+    is_group_topic,
+    is_internal_topic,
+    is_trace_topic,
+)
+from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class _Ordered(Protocol):
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+Value = TypeVar("Value", bound=_Ordered)
+
+# as plain numbers, which compare faster than members of an enumeration
+ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
+COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
+SUCCESS: Final = int(ResponseCode.SUCCESS)
 WHOLE: Final = "*"
 """the only key of a rule with one state per capture"""
 
@@ -141,9 +166,25 @@ def named_group(row: ExchangeRecord) -> str | None:
     return row.group
 
 
+def with_commands(row: ConversationRecord) -> str | None:
+    """Return the only key for connections with commands."""
+    return WHOLE if row.commands else None
+
+
+def user_topic(row: ExchangeRecord) -> str | None:
+    """Return the topic, or None if the request has none or it is a system topic."""
+    return None if is_own_topic(row.topic) else row.topic
+
+
 def whole(row: ExchangeRecord) -> str:  # noqa: ARG001
     """Return the only key of a rule with one state per capture."""
     return WHOLE
+
+
+def says(row: ExchangeRecord, *parts: str) -> bool:
+    """Return whether the remark of a response contains one of the parts."""
+    remark = row.remark
+    return remark is not None and any(part in remark for part in parts)
 
 
 def with_remark(
@@ -152,9 +193,64 @@ def with_remark(
     """Return a key function for responses whose remark contains one of the parts."""
 
     def key_of(row: ExchangeRecord) -> str | None:
-        remark = row.remark
-        if remark is None or not any(part in remark for part in parts):
-            return None
-        return key(row)
+        return key(row) if says(row, *parts) else None
 
     return key_of
+
+
+@lru_cache(4096)
+def is_own_topic(topic: str | None) -> bool:
+    """Return whether a topic is a system topic (including retry topics) or empty."""
+    return (
+        not topic
+        or is_group_topic(topic)
+        or topic.endswith(REPLY_SUFFIX)
+        or is_internal_topic(topic)
+    )
+
+
+# What a capture contains must not fill the memory, so containers grow only up to a limit.
+def state_in(states: dict[K, V], key: K, make: Callable[[], V], most: int) -> V | None:
+    """Return the state of a key, which is made at first; None if there are `most` other keys."""
+    state = states.get(key)
+    if state is None and len(states) < most:
+        state = states[key] = make()
+    return state
+
+
+def keep(kept: set[K], item: K, most: int) -> None:
+    """Add an item to a set, unless the set is full."""
+    if len(kept) < most:
+        kept.add(item)
+
+
+def has_room(kept: Collection[K], key: K, most: int) -> bool:
+    """Return whether a container has a key, or fewer than `most` others."""
+    return key in kept or len(kept) < most
+
+
+def keep_least(kept: dict[K, Value], key: K, value: Value, most: int) -> None:
+    """Keep the smallest value of a key, unless the dict is full of others."""
+    before = kept.get(key)
+    if (value < before) if before is not None else len(kept) < most:
+        kept[key] = value
+
+
+def keep_most(kept: dict[K, Value], key: K, value: Value, most: int) -> None:
+    """Keep the largest value of a key, unless the dict is full of others."""
+    before = kept.get(key)
+    if (before < value) if before is not None else len(kept) < most:
+        kept[key] = value
+
+
+def ignore(rows: Sequence[ExchangeRecord]) -> None:
+    """Ignore exchanges: an `Add` for a flow that a state does not take."""
+
+
+def is_traced(row: ExchangeRecord | Flow) -> bool:
+    """Return whether a send carries the trace of other messages."""
+    topic = row.topic
+    if topic is not None and is_trace_topic(topic):
+        return True
+    group = row.group
+    return group is not None and group.startswith(TRACER_PREFIX)

@@ -41,10 +41,10 @@ from ..sends.attempts import (
     ObservedAttempt,
     Send,
     long_us,
+    timeout_learnt,
 )
 from ..sends.calls import attempts_of_message, with_broker_outcomes
 from ..sends.chains import Chain, Limits, chain_of
-from ..sends.timeouts import timeout_learnt
 from .keys import Add, Flow, flow_of, message_keys, request_times, slowest_of
 
 MAX_RECENT: Final = 20_000

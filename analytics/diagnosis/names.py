@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from typing import Final, TypeVar
 
 from .context import Context
@@ -95,6 +95,12 @@ def counted_names(counter: Mapping[str, int]) -> str:
 def was(count: int) -> str:
     """Return the verb for so many things: ``was``, ``were``."""
     return "was" if count == 1 else "were"
+
+
+def and_again(periods: Sized) -> str:
+    """Return how often a problem came again: ``, and twice more``; empty for one period."""
+    more = len(periods) - 1
+    return f", and {times(more)} more" if more > 0 else ""
 
 
 def times(count: int) -> str:

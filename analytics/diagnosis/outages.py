@@ -28,8 +28,8 @@ from dissectors.rows.conversation_facts import (
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
-from .bounded import state_in
 from .context import Context
+from .keys import keep, state_in
 from .problem import (
     Evidence,
     Subject,
@@ -99,11 +99,7 @@ class Outage:
 
     def tally(self) -> Tally:
         """Return the evidence."""
-        tally = Tally()
-        for loss in self.losses:
-            tally.add(loss.evidence)
-            for row in loss.waiting:
-                tally.add(asked(row), count=0)
+        tally = tally_of_losses(self.losses)
         tally.merge(failed_connects(self.failed))
         return tally
 
@@ -161,7 +157,7 @@ class ServerLosses:
 
     def add_connection(self, row: ConversationRecord) -> None:
         """Add a connection to the server."""
-        if row.end in tcp.NEVER_OPENED:
+        if never_opened(row):
             if len(self._failed) < MAX_EVENTS:
                 self._failed.append(row)
             return
@@ -170,8 +166,8 @@ class ServerLosses:
             self._let_go = max(self._let_go, row.end_time)
         if row.server_bytes:
             self._since = min(self._since, row.start_time)
-        if row.commands and len(self.hosts) < MAX_EVENTS:
-            self.hosts.add(host_of(row.client_address))
+        if row.commands:
+            keep(self.hosts, host_of(row.client_address), MAX_EVENTS)
         if row.start != tcp.MIDSTREAM and row.server_bytes and len(self._alive) < MAX_EVENTS:
             self._alive.append((row.start_time, row.end_time, row.server_address))
         idle = conversation_number_in(row.facts, IDLE_MS) or 0
@@ -436,6 +432,11 @@ LOSSES: Final = (UNANSWERED_REQUESTS, REGISTRATIONS)
 """Exchanges that `HostLosses` takes."""
 
 
+def never_opened(row: ConversationRecord) -> bool:
+    """Return whether a connect failed."""
+    return row.end in tcp.NEVER_OPENED
+
+
 def surely_unanswered(row: ConversationRecord, context: Context) -> bool:
     """Return whether a connect certainly failed: the response to a single SYN may be missing."""
     return row.end == tcp.REFUSED or row.syns > 1 or not context.quality.with_gaps
@@ -448,6 +449,16 @@ def how_it_failed(row: ConversationRecord) -> str:
     return (
         f"connection from {row.client_address} to {row.server_address} unanswered ({row.syns} SYN)"
     )
+
+
+def tally_of_losses(losses: Iterable[Loss]) -> Tally:
+    """Return a tally of losses, with the requests that waited as evidence."""
+    tally = Tally()
+    for loss in losses:
+        tally.add(loss.evidence)
+        for row in loss.waiting:
+            tally.add(asked(row), count=0)
+    return tally
 
 
 def failed_connects(rows: Iterable[ConversationRecord]) -> Tally:

@@ -24,12 +24,10 @@ from dissectors.rows.outcome import SEND_CALLS, is_call
 from dissectors.rows.record import ExchangeRecord, MessageIdentity, identity_of
 from dissectors.rows.relays import Hop, Relay, hop_of, inner_hops
 
-from .bounded import state_in
 from .context import Context
-from .impact import Impact
-from .keys import WHOLE, whole, with_remark
+from .keys import WHOLE, state_in, whole, with_remark
 from .names import Names, by_client, called, counted_names, only, subject_of, times
-from .problem import Case, Subject, Tally, end_of, shown
+from .problem import Case, Impact, Subject, Tally, end_of, shown
 from .rule import Exchanges, Fold
 from .spells import Parts, span_of, spells
 
@@ -385,3 +383,19 @@ def _place(attempt: RefusedAttempt) -> tuple[int, int, str, str, int]:
 
 _SEND_NAMES: Final = _names_of(SENDS) | SEND_CALLS
 _FETCH_NAMES: Final = _names_of(FETCHES)
+
+
+class RefusingBroker(Refusals):
+    """Requests that brokers refuse for one reason. Set `because`, or override `why`."""
+
+    per_broker = True
+    because: ClassVar[str] = ""
+    """reason of the refusals, for the title"""
+
+    def why(self) -> str:
+        """Return why this broker refused them."""
+        return self.because
+
+    def title(self, context: Context) -> str:
+        """Return the title: the broker, the number of refusals, and the reason."""
+        return f"{context.refuser(self.key)} refused {self.what}: {self.why()}"

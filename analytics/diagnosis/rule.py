@@ -10,23 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from dissectors.grpc.names import GRPC_STATUSES
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.outcome import is_call
 from dissectors.rows.record import ExchangeRecord
 
-from .impact import Impact
-from .need import Need
-from .problem import Case, ProblemSeverity, Tally
+from .context import Context, Need
+from .keys import Add, Flow
+from .messages import ObservedMessage
+from .problem import Case, Impact, ProblemSeverity, Tally
 from .spells import HOUR
-
-if TYPE_CHECKING:
-    from .context import Context
-    from .keys import Add, Flow
-    from .messages import ObservedMessage
-
 
 NEAR: Final = 30_000_000_000
 """maximum ns between a cause and its consequences: the interval of route requests"""

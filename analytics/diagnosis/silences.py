@@ -238,9 +238,7 @@ class ServerSilences(Fold):
         for wait in waits:
             tally.add(shown(wait.row), last=wait.until)
         case = tally.case(title, subject)
-        case.first_time = min(silence.begin for silence in silences)
-        case.last_time = max(silence.end for silence in silences)
-        case.spans = [silence.span() for silence in silences]
+        case.cover([silence.span() for silence in silences])
         case.state = self.state_of(silences)
         if not any(wait.certain for wait in waits):
             case.doubt(_unsure_reason(silences), Confidence.POSSIBLE)

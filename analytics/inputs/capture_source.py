@@ -6,9 +6,9 @@ Register it once: ``spark.dataSource.register(CaptureSource)``.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -42,13 +42,6 @@ class CaptureTask(InputPartition):  # type: ignore[misc, unused-ignore]
     shard: int = 0
     """index of its share of the connections, of `shards`"""
     shards: int = 1
-
-
-class Options(Protocol):
-    """Options of the data source: a case-insensitive mapping."""
-
-    def get(self, name: str, default: str) -> str:
-        """Return an option, or the default."""
 
 
 class CaptureSource(DataSource):  # type: ignore[misc, unused-ignore]
@@ -138,7 +131,7 @@ def tasks_of(paths: list[str], each: bool) -> list[CaptureTask]:
 _PATHS: Final = msgspec.json.Decoder(list[str])
 
 
-def _paths_of(options: Options) -> list[str]:
+def _paths_of(options: Mapping[str, str]) -> list[str]:
     """Return the argument of `load`: a path or a list of paths."""
     path = options.get("path", "")
     several = options.get("paths", "[]")
@@ -158,7 +151,7 @@ def _local(path: str) -> str:
     return path.removeprefix("file://") if path.startswith("file://") else path
 
 
-def _is_set(options: Options, name: str) -> bool:
+def _is_set(options: Mapping[str, str], name: str) -> bool:
     text = options.get(name, "false").lower()
     if text not in ("true", "false"):
         raise CaptureOptionError(f"{name} must be true or false, not {text!r}")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from dissectors.rows.conversation_record import RENAMED_ENDS
 from dissectors.rows.record import COLUMNS
@@ -22,14 +22,16 @@ from ..cells import CellTable, merged_cells
 from ..errors import ReportError
 from ..kept import Kept
 from ..report import ReportInput
-from ..schema import INPUT_TABLES, Described
+from ..schema import INPUT_TABLES, SOURCE, Described
 from ..sql.expressions import text
 from ..sql.relation import Relation
 from .inputs import Input, InputKind, about_repeated
 from .reader import LineRows, Reader
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ..spark.engine import SparkEngine
 
 
 @dataclass(slots=True)
@@ -229,3 +231,29 @@ def refuse_nothing(tables: Tables, chosen: str = "") -> None:
             "no exchanges in the input",
             "to see what a capture contains: rmqtool decode pcap CAPTURE --summary",
         )
+
+
+def log_frame(
+    spark: SparkSession,
+    logs: Sequence[Input],
+    table: str,
+    where: str = "",
+    since: int | None = None,
+    until: int | None = None,
+) -> DataFrame | None:
+    """Return a table of `ReportInput` with its own columns, or None if the logs lack it.
+
+    `where`, `since` and `until` (nanoseconds since the epoch) apply to exchanges.
+    """
+    from ..spark.session import safe_workers
+    from .capture_frame import moment_at
+    from .filters import chosen
+
+    with safe_workers(spark):
+        report_input = read_inputs(spark, logs, messages=table == "messages").given
+        if where or since is not None or until is not None:
+            report_input = chosen(report_input, where, moment_at(since), moment_at(until))
+        relation: Relation | None = getattr(report_input, table)
+        if relation is None:
+            return None
+        return cast("SparkEngine", report_input.kept.engine).frame(relation.without(SOURCE))

@@ -32,12 +32,13 @@ from .strategy_replay import (
     OFF,
     REASONS,
     StrategyReplay,
+    Verdict,
     Violations,
     Window,
     absence_of,
     elsewhere_since,
+    verdict_of,
 )
-from .strategy_verdict import Verdict, verdict_of
 
 if TYPE_CHECKING:
     import pyarrow

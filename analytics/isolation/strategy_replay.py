@@ -9,7 +9,7 @@ response that cannot change a window is not replayed, so the work grows with the
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +22,7 @@ from .producer_attempts import ProducerAttempts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
 
 EDGE_US = 20_000
 """Tolerance at both ends of a window, where packets do not show what the client knew."""
@@ -429,3 +430,68 @@ def elsewhere_since(producer: ProducerAttempts, window: Window) -> NDArray[np.bo
     here = producer.broker.among((window.broker,))
     since: NDArray[np.bool_] = (producer.begin > window.end) & ~here & producer.topic.among(topics)
     return since
+
+
+_MANY = 0.2
+"""Share of the attempts expected without a strategy that is implausible with one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Verdict on a producer's strategy, with its reason."""
+
+    state: str
+    """one of isolation.VERDICTS"""
+    reason: str
+    """for people"""
+
+
+def verdict_of(
+    replay: Replay,
+    others: Iterable[tuple[str, Replay]],
+    language: str | None,
+    said: bool | None = None,
+    unreachable: str | None = None,
+) -> Verdict:
+    """Return the verdict on a producer.
+
+    `replay` uses the producer's own generation, `others` all generations, used only if its own does
+    not fit. `said` is the configured sendLatencyFaultEnable, if the user gave it; `unreachable` are
+    brokers to which its connects failed.
+    """
+    if said is not None:
+        return Verdict(ON if said else OFF, "as given")
+    if language != "JAVA":
+        return Verdict(NO_STRATEGY, f"the strategy is the Java client's; this client is {language}")
+    if not replay.windows and unreachable:
+        return Verdict(
+            UNDETERMINED, f"connection attempts to {unreachable} failed, but no send matches them"
+        )
+    if not replay.windows:
+        return Verdict(
+            UNDETERMINED, "no captured attempt failed or was slow enough to isolate its broker"
+        )
+    met = replay.avoided + replay.broken
+    if not met:
+        return Verdict(UNDETERMINED, "no send could have reached an isolated broker")
+    if not replay.broken:
+        if replay.chance < CHANCE:
+            unseen = replay.counts[UNSEEN]
+            but = f", but for {unseen} after unseen ones" if unseen else ""
+            return Verdict(
+                ON,
+                f"{replay.avoided} attempts while a broker was isolated, none to that broker{but}",
+            )
+        return Verdict(UNDETERMINED, f"only {replay.avoided} attempts while a broker was isolated")
+    summary = f"{replay.broken} of {met} attempts went to an isolated broker"
+    fitting = next((name for name, other in others if _fits(other)), None)
+    if fitting is not None:
+        return Verdict(OTHER_GENERATION, f"{summary}, none by the tables of generation {fitting}")
+    # With two brokers, a client without strategy sends half of these to the isolated one.
+    if replay.broken >= _MANY * met / 2:
+        return Verdict(OFF, f"{summary} (unless the program selects its queues)")
+    return Verdict(UNDETERMINED, f"{summary}: too few without the strategy, too many with it")
+
+
+def _fits(replay: Replay) -> bool:
+    return bool(replay.windows) and not replay.broken and replay.chance < CHANCE

@@ -6,6 +6,7 @@ Capture times order the steps; times of client and broker clocks are only displa
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 import msgspec
@@ -20,6 +21,7 @@ from dissectors.remoting.topic_names import DLQ_PREFIX
 from dissectors.replication.progress import Replication, passed_at
 from dissectors.rows.message_record import (
     DELIVERED,
+    MESSAGE_COLUMNS,
     PREPARED,
     REFUSED,
     RETURNED,
@@ -28,9 +30,10 @@ from dissectors.rows.message_record import (
     MessageRecord,
 )
 from dissectors.rows.outcome import is_send
+from dissectors.rows.tables import encodable_value
+from dissectors.times import text_of_time
 
-from .again import Again, record_of, why_again
-from .hops import hop_words, inner_rows
+from .again import Again, hop_words, inner_rows, record_of, why_again
 from .lanes import CONNECT_FAILED, KINDS, REPLICATED, Lane, Parties
 from .search import Found, MessageSearch
 from .send_attempts import StitchedSends
@@ -355,3 +358,42 @@ def _ended(last: LastReturn) -> str:
     elif times is not None and most is not None and 0 <= most <= times:
         why = f"returned after {times} of {most} redeliveries"
     return f"ended in the DLQ of {last.group}{packet}: {why}"
+
+
+_GETTERS: Final = [(c.name, c.type, attrgetter(c.name)) for c in MESSAGE_COLUMNS]
+
+
+def lives_as_json(lives: Sequence[MessageTrace]) -> Iterator[object]:
+    """Return one object per message, with JSON types."""
+    for life in lives:
+        yield encodable_value(
+            {
+                "message": life.name,
+                "topic": life.topic,
+                "keys": life.keys,
+                "tags": life.tags,
+                "summary": life.summary,
+                "unseen": life.unseen,
+                "steps": [_step(step) for step in life.steps],
+            }
+        )
+
+
+def _step(step: TraceStep) -> dict[str, object]:
+    return {
+        "from": {"kind": step.source.kind, "name": step.source.name},
+        "to": {"kind": step.target.kind, "name": step.target.name},
+        "words": step.words,
+        "why": step.why or None,
+        **_row(step.row),
+    }
+
+
+def _row(row: MessageRecord) -> dict[str, object]:
+    """Return a row as in the table of messages, without absent values."""
+    values: dict[str, object] = {}
+    for name, kind, get in _GETTERS:
+        value = get(row)
+        if value is not None:
+            values[name] = text_of_time(value) if kind == "time" else value
+    return values

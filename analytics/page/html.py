@@ -9,35 +9,248 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
-from typing import Final
+from typing import Final, NamedTuple
 
-from dissectors.printable import shortened
+from dissectors.printable import printable, shortened
 from dissectors.quantities import counted
 
 from ..compare import head_of
 from ..diagnosis.problem import occurrences_text
-from ..report import Chart, ReportTable, Row, TableColumn
+from ..report import Chart, ReportTable, Row, TableColumn, sum_of
 from ..result import ReportResult, TableResult
 from .charts import (
     MOST_CARDS,
     Point,
+    ShadedIncident,
     Show,
     escaped,
     flows_chart,
     flows_of,
     heat_chart,
     lines_chart,
+    micros_of,
     number_of,
+    overview_chart,
     points_of,
     tag,
     timeline_chart,
     topology_of,
 )
-from .evidence import SHOWN_AS_EVIDENCE, Proofs, RowEvidence
-from .summary import summary_of
+
+PROBLEMS: Final = "diagnosis_problems"
+OVER_TIME: Final = "latency_over_time"
+_OPERATIONS: Final = "operations"
+_INPUTS, _TOTAL = "quality_exchanges", "latency_total"
+_NEEDED: Final = frozenset((PROBLEMS, OVER_TIME, _INPUTS, _TOTAL, _OPERATIONS))
+_SEVERITIES: Final = ("error", "warning", "info")
+_MOST_TITLE: Final = 240
+
+
+class _Tile(NamedTuple):
+    name: str
+    value: str
+    note: str = ""
+    kind: str = ""
+
+
+def summary_of(results: Sequence[ReportResult], show: Callable[[TableColumn], Show]) -> str:
+    """Return tiles and overview as HTML, or an empty string if no table has the data."""
+    tables = {
+        name: table.rows()
+        for result in results
+        for name, table in result.tables.items()
+        if name in _NEEDED
+    }
+    show_us, show_count = (show(TableColumn("", "int", unit, "")) for unit in ("µs", ""))
+    tiles = "".join(
+        tag(
+            "div",
+            tag("dt", escaped(tile.name))
+            + tag("dd", escaped(tile.value))
+            + (tag("p", escaped(tile.note), kind="dim") if tile.note else ""),
+            kind=f"tile {tile.kind}".strip(),
+        )
+        for tile in _tiles(tables, show_us, show_count)
+    )
+    windows = [
+        {**row, "unanswered": sum_of([row], "no_response") + sum_of([row], "unknown")}
+        for row in tables.get(OVER_TIME, ())
+        if row["broker"] is None
+    ]
+    chart = overview_chart(windows, incidents_in(tables.get(PROBLEMS, ())), show_us, show_count)
+    if chart:
+        title = tag("figcaption", "Timeline")
+        chart = tag("figure", title + tag("div", chart, kind="scroll"), id="timeline")
+    return (tag("dl", tiles, kind="tiles") if tiles else "") + chart
+
+
+def incidents_in(problems: Sequence[Row]) -> list[ShadedIncident]:
+    """Return the incidents, the most severe first, each as its first problem (the cause)."""
+    causes: dict[object, tuple[int, Row]] = {}
+    for place, row in enumerate(problems):
+        causes.setdefault(row["incident"], (place, row))
+    incidents = [
+        ShadedIncident(
+            row["incident"] if place < MOST_CARDS else None,
+            _severity(row),
+            str(row["title"]),
+            micros_of(row["first_time"]) or 0,
+            micros_of(row["last_time"]) or 0,
+        )
+        for place, row in causes.values()
+    ]
+    # the chart shades only the first ones
+    return sorted(incidents, key=lambda item: (_SEVERITIES.index(item.severity), item.first))
+
+
+def _severity(row: Row) -> str:
+    return str(row["severity"]) if row["severity"] in _SEVERITIES else "info"
+
+
+def _tiles(tables: Mapping[str, Sequence[Row]], show_us: Show, show: Show) -> Iterator[_Tile]:
+    if (problems := tables.get(PROBLEMS)) is not None:
+        yield _verdict(problems)
+    inputs = tables.get(_INPUTS, ())
+    ends = [row[name] for row in inputs for name in ("first_time", "last_time")]
+    if times := [at for at in ends if isinstance(at, datetime)]:
+        first, last = min(times), max(times)
+        length = show_us((micros_of(last) or 0) - (micros_of(first) or 0))
+        to = f"{last:%H:%M:%S}" if first.date() == last.date() else f"{last:%Y-%m-%d %H:%M:%S}"
+        yield _Tile("Time range", length, f"{first:%Y-%m-%d %H:%M:%S} to {to} UTC")
+    requests = tables.get(_OPERATIONS)
+    if requests is not None:
+        whole = sum_of(requests, "exchanges")
+        failed = sum_of(requests, "failed")
+        proven, unknown = sum_of(requests, "no_response"), sum_of(requests, "unknown")
+        yield _Tile("Exchanges", show(whole), "requests, with their responses")
+        yield _Tile(
+            "Failed responses",
+            show(failed),
+            "responses that report a failure",
+            "error" if failed else "",
+        )
+        yield _Tile(
+            "Unanswered",
+            show(proven + unknown),
+            f"{show(proven)} proven, {show(unknown)} unknown",
+            "warning" if proven + unknown else "",
+        )
+    calls = [row for row in tables.get(_TOTAL, ()) if not row["long_poll"]]
+    if calls and calls[0]["p99_us"] is not None:
+        median, longest = show_us(calls[0]["p50_us"]), show_us(calls[0]["max_us"])
+        yield _Tile("p99 latency", show_us(calls[0]["p99_us"]), f"median {median}, max {longest}")
+
+
+def _verdict(problems: Sequence[Row]) -> _Tile:
+    if not problems:
+        return _Tile("Verdict", "No problems found", kind="good wide")
+    incidents = incidents_in(problems)
+    severities = [_severity(row) for row in problems]
+    parts = [
+        f"{count} {severity if severity == 'info' or count == 1 else severity + 's'}"
+        for severity in _SEVERITIES
+        if (count := severities.count(severity))
+    ]
+    return _Tile(
+        "Verdict",
+        ", ".join(parts),
+        incidents[0].title[:_MOST_TITLE],
+        f"{incidents[0].severity} wide",
+    )
+
+
+_PACKETS: Final = ("request_packet", "response_packet", "packet")
+SHOWN_AS_EVIDENCE: Final = frozenset((*_PACKETS, "capture"))
+"""columns that repeat the evidence of a row"""
+_NAMES: Final = ("unique_key", "operation", "response", "topic", "group", "client", "broker")
+"""columns with names that filters use as well"""
+_NO_EXCHANGE: Final = frozenset(("connects", "kind"))
+"""columns of tables about failed connects and the capture, which no exchange shows"""
+_NOBODY: Final = frozenset(("?", ""))
+_MOST_TEXT: Final = 200
+"""maximum characters of a name in a filter"""
+_TIME: Final = "%Y-%m-%dT%H:%M:%S.%fZ"
+
+
+class RowEvidence(NamedTuple):
+    """Locations of the evidence."""
+
+    label: str
+    """``packet 166``, or ``show``"""
+    wireshark: str
+    """display filter; empty: none"""
+    browse: str
+    """command line"""
+
+
+@dataclass(frozen=True, slots=True)
+class Proofs:
+    """Find the evidence of rows."""
+
+    inputs: Sequence[str] = ()
+    """inputs of the report"""
+    brokers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """broker name -> its addresses: exchanges may lack the broker name"""
+
+    def of_row(self, row: Row) -> RowEvidence:
+        """Return the evidence of a row."""
+        numbers = {number for name in _PACKETS if isinstance(number := row.get(name), int)}
+        if numbers:
+            shown = self.of_packets(sorted(numbers), row.get("capture"))
+            # the packet of a finding may be of no exchange
+            return shown._replace(browse=self.browse("")) if "kind" in row else shown
+        if not _NO_EXCHANGE.isdisjoint(row) or row.get("exchanges") == 0:
+            # a filter of exchanges would show nothing
+            return RowEvidence("show", "", self.browse(""))
+        tests = [self._test(name, text) for name in _NAMES if (text := _name_in(row, name))]
+        if isinstance(start := row.get("window_start"), datetime):
+            end = start + timedelta(microseconds=number_of(row["window_us"]) or 0)
+            tests.append(f"time >= {start:{_TIME}} and time < {end:{_TIME}}")
+        source = row.get("source", row.get("capture"))
+        if isinstance(source, str) and [*self.inputs] != [source]:
+            tests.append(f"capture == {_quoted(source)}")
+        return RowEvidence("show", "", self.browse(" and ".join(tests)))
+
+    def of_packets(self, numbers: Sequence[object], capture: object = None) -> RowEvidence:
+        """Return the evidence for packets of one capture, or of all inputs if None."""
+        listed = ", ".join(map(str, numbers))
+        test = f"request_packet in ({listed}) or response_packet in ({listed})"
+        if isinstance(capture, str) and [*self.inputs] != [capture]:
+            test = f"capture == {_quoted(capture)} and ({test})"
+        label = f"packet{'' if len(numbers) == 1 else 's'} {listed}"
+        return RowEvidence(label, f"frame.number in {{{listed}}}", self.browse(test))
+
+    def browse(self, where: str) -> str:
+        """Return the command that shows the rows of a filter; empty: all rows."""
+        chosen = ["-Y", where] if where else []
+        return shlex.join(["rmqtool", "browse", *self.inputs, *chosen])
+
+    def _test(self, name: str, text: str) -> str:
+        if name == "broker" and text in self.brokers:
+            return f"server in ({', '.join(map(_quoted, self.brokers[text]))})"
+        return f"{name} == {_quoted(text)}"
+
+
+def _name_in(row: Row, name: str) -> str | None:
+    value = row.get(name)
+    if not isinstance(value, str) or value in _NOBODY or len(value) > _MOST_TEXT:
+        return None
+    if value != printable(value) or (name == "client" and "@" in value):  # an id, not an address
+        return None
+    return value
+
+
+# Names from the network are in a filter only if short and printable; commands are quoted.
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
 
 MOST_ROWS = 500
 """maximum rows of a table on the page; files have all"""
@@ -47,7 +260,7 @@ _FOLDED: Final = 8
 """rows visible without a click, as in `page.css`"""
 _BRIEF: Final = 10
 """columns visible without a click"""
-_SEVERITIES: Final = frozenset(("error", "warning", "info"))
+
 ShowColumn = Callable[[TableColumn], Show]
 """column -> formatter of its values"""
 
@@ -298,7 +511,7 @@ def _evidence(evidence: RowEvidence) -> str:
 
 def problem_card(row: Row, shown_time: Show, proofs: Proofs) -> str:
     """Return a problem card: title, advice, and behind a switch evidence and explanation."""
-    kind = str(row["severity"]) if row["severity"] in _SEVERITIES else "info"
+    kind = _severity(row)
     follows = " follows" if row["consequence_of"] is not None else ""
     first, last = shown_time(row["first_time"]), shown_time(row["last_time"])
     day = first.partition(" ")[0]

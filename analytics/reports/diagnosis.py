@@ -22,8 +22,7 @@ from ..sends.suspects import SUSPECTS
 from ..sends.unavailable import UNAVAILABLE
 from ..sql.expressions import text
 from ..sql.relation import Relation
-from .diagnosis_folding import FOLDING
-from .diagnosis_tables import LIMITS, PROBLEMS, rows_of
+from .diagnosis_folding import FOLDING, LIMITS, PROBLEMS, rows_of
 from .folding import SHARE, here
 from .keyed_folds import folded, known_of
 

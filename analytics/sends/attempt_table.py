@@ -26,10 +26,10 @@ from .attempts import (
     ConnectFailure,
     ObservedAttempt,
     Send,
+    timeout_learnt,
 )
 from .calls import attempts_of_message
 from .chains import Chain, Limits, chain_of
-from .timeouts import timeout_learnt
 
 if TYPE_CHECKING:
     import pyarrow

@@ -1,7 +1,7 @@
 """Write report tables with Spark's tasks, each into a folder of any file system.
 
 Rules: rows are in the order of the table, over several files for large tables. CSV is one file, by
-the writer of `rmqtool report` (`csv_tables`).
+the writer of `rmqtool report` (`table_files`).
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, cast
 
-from ..csv_tables import csv_line
 from ..report import ReportTable, conforming
 from ..sql.engine import SqlEngine
 from ..sql.relation import Relation
+from ..table_files import csv_line
 
 if TYPE_CHECKING:
     import pyarrow

@@ -84,7 +84,7 @@ class DecodedLog(Capture):
         choice = choice_of(where, since, until, None)
         self._tests(self._table_named(table), choice, [])  # report an invalid filter now
         if table == tables.EXCHANGES or choice == Choice():
-            from analytics.inputs.log_frame import log_frame
+            from analytics.inputs.source import log_frame
 
             name = "conversations" if table == tables.CONNECTIONS else table
             with _translated():

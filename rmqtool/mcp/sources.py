@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from analytics.diagnosis.problem import as_json
-from analytics.life.as_json import lives_as_json
+from analytics.life.life import lives_as_json
 from dissectors.printable import printable, shortened
 from dissectors.rows.tables import encodable_value
 from dissectors.times import text_of_time

@@ -217,7 +217,7 @@ _ROW_AT: Final = 6
 
 def _rows_as_json(result: TableResult) -> Iterator[bytes]:
     """Yield the rows of a table as an indented array."""
-    from analytics.csv_tables import plain_value
+    from analytics.table_files import plain_value
 
     margin = b"\n" + b" " * _ROW_AT
     pieces, before = [], b"[" + margin
@@ -237,14 +237,14 @@ def _indented(data: bytes) -> bytes:
 
 def csv_of(result: TableResult) -> bytes:
     """Return a table as CSV with a header; texts are printable and never formulas."""
-    from analytics.csv_tables import csv_of_table
+    from analytics.table_files import csv_of_table
 
     return csv_of_table(result)
 
 
 def parquet_of(result: TableResult) -> bytes:
     """Return a table as a Parquet file; its columns carry their unit and meaning."""
-    from analytics.tables import parquet_bytes
+    from analytics.table_files import parquet_bytes
 
     return parquet_bytes(result)
 

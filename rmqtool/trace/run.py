@@ -9,8 +9,7 @@ from typing import Final
 
 import msgspec
 
-from analytics.life.as_json import lives_as_json
-from analytics.life.life import MessageTrace, lives_found
+from analytics.life.life import MessageTrace, lives_as_json, lives_found
 from analytics.life.otlp import otlp_of
 from analytics.life.search import MOST_MESSAGES, MessageSearch
 from dissectors.decode.decoded_log import Manifest, is_decoded_log

@@ -8,9 +8,8 @@ import msgspec
 import pytest
 
 from analytics.diagnosis import context as of
-from analytics.diagnosis.context import Context
+from analytics.diagnosis.context import Context, Need
 from analytics.diagnosis.engine import Diagnosis, not_judged
-from analytics.diagnosis.need import Need
 from dissectors.findings import Finding, FindingKind
 from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.row_facts.routes import RoutedBroker

@@ -10,10 +10,9 @@ import msgspec
 import pytest
 
 from analytics.diagnosis import engine, incidents
-from analytics.diagnosis.context import Context
+from analytics.diagnosis.context import Context, Need
 from analytics.diagnosis.engine import Diagnosis, Engine, not_judged
 from analytics.diagnosis.incidents import merged
-from analytics.diagnosis.need import Need
 from analytics.diagnosis.problem import Case, Confidence, ProblemSeverity, Subject, Tally, connected
 from analytics.diagnosis.registry import rules
 from analytics.diagnosis.rule import DiagnosisRule, Exchanges, Fold

@@ -15,6 +15,7 @@ from analytics.diagnosis.keys import (
     by_group,
     by_server,
     by_topic,
+    is_own_topic,
     joined_key,
     latencies_of,
     message_keys,
@@ -66,3 +67,16 @@ def test_columns_are_those_of_the_rows() -> None:
     assert slowest_of(rows) is None
     assert slowest_of([rows[0], rows[2]]) == 5000
     assert slowest_of([]) is None
+
+
+@pytest.mark.parametrize(
+    "topic",
+    ["%RETRY%g", "%DLQ%g", "TBW102", "rmq_sys_x", "RMQ_SYS_TRACE_TOPIC", "c_REPLY_TOPIC", "", None],
+)
+def test_own_topics(topic: str | None) -> None:
+    assert is_own_topic(topic)
+
+
+@pytest.mark.parametrize("topic", ["Orders", "ns%Orders", "TBW1020", "retry"])
+def test_topics_of_users(topic: str) -> None:
+    assert not is_own_topic(topic)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from analytics.diagnosis.context import Context
+from analytics.diagnosis.context import Context, Need
 from analytics.diagnosis.keys import joined_key
-from analytics.diagnosis.need import Need
 from analytics.diagnosis.registry import FAMILIES, rule_of, rules, rules_of, with_finders
 from analytics.diagnosis.rule import COVERED, DiagnosisRule
 from tests.cases import in_one

@@ -19,8 +19,8 @@ from analytics.isolation.strategy_replay import (
     UNDETERMINED,
     Replay,
     replayed,
+    verdict_of,
 )
-from analytics.isolation.strategy_verdict import verdict_of
 from analytics.sends import attempts as words
 from replay.fault import GENERATIONS, AttemptEvent, FaultSettings, FaultStrategy
 

@@ -21,10 +21,9 @@ from analytics.page.charts import (
     short,
     topology_of,
 )
-from analytics.page.evidence import Proofs
-from analytics.page.html import MOST_ROWS, page_of, problem_card
+from analytics.page.html import MOST_ROWS, Proofs, page_of, problem_card
 from analytics.report import Chart, Report, Row
-from analytics.reports.diagnosis_tables import PROBLEMS
+from analytics.reports.diagnosis_folding import PROBLEMS
 from analytics.result import ReportResult
 from rmqtool.report.text import shower_of
 from tests.analytics import fakes

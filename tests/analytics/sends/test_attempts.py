@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analytics.sends import attempts as words
-from analytics.sends.attempts import Send, attempts_of
-from analytics.sends.timeouts import timeout_learnt
+from analytics.sends.attempts import Send, attempts_of, timeout_learnt
 from dissectors.remoting.versions import ordinal_of
 from tests.analytics.made_sends import START, VERSIONS, answered, failure, silent
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from analytics.sends import attempts as words
-from analytics.sends.attempts import Send
+from analytics.sends.attempts import Send, timeout_learnt
 from analytics.sends.calls import call_attempts_of, numbered_together
 from analytics.sends.chains import FAILED, MAYBE, STORED_UNCONFIRMED, Limits, chain_of
-from analytics.sends.timeouts import timeout_learnt
 from dissectors.grpc import send_codes
 from dissectors.grpc.names import CODES, OK
 from tests.analytics.made_sends import START, answered, silent

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from analytics.life.hops import inner_rows
+from analytics.life.again import inner_rows
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.rows.message_record import (
     ACKNOWLEDGED,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rmqtool
-from analytics.life.as_json import lives_as_json
+from analytics.life.life import lives_as_json
 from tests.rmqtool.command import rmqtool as command
 
 SAMPLE = Path(__file__).resolve().parents[3] / "samples" / "consumer-lag-5x.pcap"

@@ -17,9 +17,9 @@ import pytest
 from analytics.diagnosis.engine import Engine
 from analytics.diagnosis.messages import ObservedMessage
 from analytics.diagnosis.problem import Problem
-from analytics.diagnosis.producers.producers import JudgedProducer, ProducerFold
+from analytics.diagnosis.producers import JudgedProducer, ProducerFold
 from analytics.diagnosis.registry import rules
-from analytics.isolation.strategy_verdict import NO_STRATEGY, OFF
+from analytics.isolation.strategy_replay import NO_STRATEGY, OFF
 from analytics.life import search as life_search
 from analytics.life.lanes import CONNECT_FAILED
 from analytics.life.life import MessageTrace, TraceStep

@@ -10,12 +10,10 @@ from dissectors.quantities import counted
 
 from ....sends.attempts import STORED
 from ....sends.chains import MAYBE
-from ...context import Context
-from ...impact import Impact
+from ...context import Context, Need
 from ...messages import ObservedMessage
 from ...names import only, subject_of
-from ...need import Need
-from ...problem import Case, ProblemSeverity
+from ...problem import Case, Impact, ProblemSeverity
 from ...rule import COVERED, DiagnosisRule
 from ...stored import SoughtMessages
 from .attempt_words import UNDECIDED, MessageFold, timed_out
@@ -54,14 +52,7 @@ class _Fold(MessageFold):
             self._title(),
             subject_of(self.brokers, context, self.key or None, only(self.groups), only(self.keys)),
         )
-        case.impact = {
-            impact: number
-            for impact, number in (
-                (Impact.MAYBE_STORED, self.maybe),
-                (Impact.MAYBE_STORED_TWICE, self.twice),
-            )
-            if number
-        }
+        case.impact = {Impact.MAYBE_STORED: self.maybe, Impact.MAYBE_STORED_TWICE: self.twice}
         case.details = self.who(context)
         if context.store is not None:
             self._settle(case, context.store)
@@ -113,18 +104,13 @@ class _Fold(MessageFold):
         )
         case.details += self.unsure.described(store)
         case.advice = SETTLED_ADVICE
-        case.impact = {}
-        if more:
-            case.impact[Impact.STORED_TWICE] = more
-        if unknown:
-            # What the stores do not tell keeps its former doubt.
-            failed = sum(message.failed for key, message in unsure.items() if key not in known)
-            for impact, number in (
-                (Impact.MAYBE_STORED, failed),
-                (Impact.MAYBE_STORED_TWICE, unknown - failed),
-            ):
-                if number:
-                    case.impact[impact] = number
+        # What the stores do not tell keeps its former doubt.
+        failed = sum(message.failed for key, message in unsure.items() if key not in known)
+        case.impact = {
+            Impact.STORED_TWICE: more,
+            Impact.MAYBE_STORED: failed,
+            Impact.MAYBE_STORED_TWICE: unknown - failed,
+        }
         case.settled = not unknown
         if more:
             case.severity = ProblemSeverity.ERROR

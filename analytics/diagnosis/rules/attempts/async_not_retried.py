@@ -10,15 +10,13 @@ from dissectors.remoting.code_sets import REPLIES, RETRIED_SINCE
 
 from ....sends.attempts import REFUSED, ObservedAttempt
 from ....sends.chains import NOT_RETRIED, remark_shape
-from ...context import Context
+from ...context import Context, Need
 from ...keys import joined_key, parts_of
 from ...messages import ObservedMessage
 from ...names import counted_names, was
-from ...need import Need
 from ...problem import Case, ProblemSeverity
 from ...rule import ALWAYS_RETRIED, DiagnosisRule
-from .attempt_words import LoneMessageFold
-from .causes import BUSY
+from .attempt_words import BUSY, LoneMessageFold
 
 GO: Final = "GO"
 

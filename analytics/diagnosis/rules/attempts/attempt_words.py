@@ -21,13 +21,35 @@ from ....sends.attempts import (
     UNSURE,
     ObservedAttempt,
 )
-from ...bounded import keep
 from ...context import Context
-from ...keys import joined_key
+from ...keys import joined_key, keep
 from ...messages import ObservedMessage
 from ...names import Names, by_client, counted_names, only
 from ...problem import Case, Evidence, Subject
 from ...rule import TallyFold
+
+BUSY: Final = frozenset(
+    (
+        "send-queue-timeout",
+        "page-cache-busy",
+        "page-cache-synchronized",
+        "broker-rejects-request",
+        "thread-pool-overload",
+    )
+)
+"""the broker is overloaded"""
+NO_RESPONSE: Final = frozenset(
+    (
+        "broker-gone",
+        "broker-hung",
+        "packets-unacknowledged",
+        "broker-slow",
+        "connection-cut",
+        "send-timeout",
+    )
+)
+"""the broker responds late or never"""
+
 
 MAX_KEYS: Final = 1000
 """maximum UNIQ_KEYs kept"""
@@ -140,7 +162,7 @@ class MessageFold(TallyFold):
     def subject(self, context: Context, group: str) -> Subject:
         """Return the subject of attempts of a producer group."""
         return Subject(
-            broker=only(context.broker(address) for address in self.brokers),
+            broker=only(map(context.broker, self.brokers)),
             topic=only(self.topics),
             group=group or None,
         )

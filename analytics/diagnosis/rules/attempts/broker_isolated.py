@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...need import Need
+from ...context import Need
 from ...problem import ProblemSeverity
 from ...rule import ISOLATES_PROXIES, DiagnosisRule, Fold
-from .causes import NO_RESPONSE
+from .attempt_words import NO_RESPONSE
 from .isolated_broker_still_used import ISOLATED
 
 RULE = DiagnosisRule(

@@ -8,14 +8,12 @@ from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.versions import release_of
 
 from ....sends.chains import OLD_CLIENT
-from ...context import Context
+from ...context import Context, Need
 from ...messages import ObservedMessage
 from ...names import counted_names, was
-from ...need import Need
 from ...problem import Case, ProblemSeverity
 from ...rule import ALWAYS_RETRIED, DiagnosisRule
-from .attempt_words import LoneMessageFold
-from .causes import BUSY
+from .attempt_words import BUSY, LoneMessageFold
 
 _BUSY = int(ResponseCode.SYSTEM_BUSY)
 SINCE = release_of(RETRIED_SINCE[_BUSY])

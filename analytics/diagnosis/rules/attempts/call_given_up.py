@@ -12,7 +12,7 @@ from ...outages import named
 from ...problem import ProblemSeverity, Subject
 from ...refusals import Refusals
 from ...rule import COVERED, DiagnosisRule, Exchanges
-from .causes import BUSY, NO_RESPONSE
+from .attempt_words import BUSY, NO_RESPONSE
 
 
 class _Fold(Refusals):

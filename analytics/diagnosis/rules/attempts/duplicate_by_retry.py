@@ -7,12 +7,10 @@ from collections.abc import Mapping
 
 from dissectors.quantities import counted
 
-from ...context import Context
-from ...impact import Impact
+from ...context import Context, Need
 from ...messages import ObservedMessage
 from ...names import first_of, listed, only, subject_of
-from ...need import Need
-from ...problem import Case, Evidence, ProblemSeverity, shown, time_of
+from ...problem import Case, Evidence, Impact, ProblemSeverity, shown, time_of
 from ...rule import COVERED, DiagnosisRule, TallyFold
 from ...stored import SoughtMessages
 

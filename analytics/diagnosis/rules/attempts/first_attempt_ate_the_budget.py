@@ -5,10 +5,9 @@ from __future__ import annotations
 from dissectors.quantities import counted, plain_duration
 
 from ....sends.chains import NO_TIME
-from ...context import Context
+from ...context import Context, Need
 from ...messages import ObservedMessage
 from ...names import was
-from ...need import Need
 from ...problem import Case, ProblemSeverity
 from ...rule import DiagnosisRule
 from .attempt_words import MessageFold, timed_out

@@ -10,11 +10,10 @@ from dissectors.quantities import counted, plain_duration
 from dissectors.remoting.codes import ResponseCode
 
 from ....sends.attempts import ONEWAY, REFUSED, STORED, UNKNOWN
-from ...context import Context
+from ...context import Context, Need
 from ...names import counted_names, only, times
-from ...need import Need
 from ...problem import Case, Confidence, Evidence, ProblemSeverity, ProblemState, Subject, Tally
-from ...producers.producers import (
+from ...producers import (
     PRODUCER_SENDS,
     JudgedProducer,
     ProducerFold,
@@ -23,8 +22,7 @@ from ...producers.producers import (
 )
 from ...rule import ISOLATES_PROXIES, DiagnosisRule
 from ...spells import HOUR, spells
-from .attempt_words import evidence_of, how
-from .causes import NO_RESPONSE
+from .attempt_words import NO_RESPONSE, evidence_of, how
 
 if TYPE_CHECKING:
     from ....isolation.strategy_replay import Window

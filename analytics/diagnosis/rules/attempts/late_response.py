@@ -6,11 +6,10 @@ from dissectors.quantities import counted, plain_duration
 from dissectors.remoting.versions import V4_9_0
 
 from ....sends.attempts import ObservedAttempt
-from ...context import Context
+from ...context import Context, Need
 from ...keys import parts_of
 from ...messages import ObservedMessage
 from ...names import only, subject_of
-from ...need import Need
 from ...problem import Case, ProblemSeverity
 from ...rule import COVERED, DiagnosisRule
 from .attempt_words import MessageFold, by_broker_and_topic, came_late

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...need import Need
+from ...context import Need
 from ...problem import ProblemSeverity
 from ...rule import ISOLATES_PROXIES, DiagnosisRule, Fold
 from .isolated_broker_still_used import AVOIDED

@@ -7,15 +7,12 @@ from collections import Counter
 from dissectors.quantities import counted
 
 from ....sends.attempts import FAILURES, STORED
-from ...context import Context
-from ...impact import Impact
+from ...context import Context, Need
 from ...messages import ObservedMessage
 from ...names import counted_names, only, subject_of, was
-from ...need import Need
-from ...problem import Case, ProblemSeverity
+from ...problem import Case, Impact, ProblemSeverity
 from ...rule import COVERED, DiagnosisRule
-from .attempt_words import MessageFold
-from .causes import BUSY, NO_RESPONSE
+from .attempt_words import BUSY, NO_RESPONSE, MessageFold
 
 
 class _Fold(MessageFold):

@@ -6,13 +6,11 @@ from dissectors.quantities import counted, plain_duration
 
 from ....sends.attempts import LATE, STORED, STORED_UNCONFIRMED
 from ....sends.chains import FAILED, MAYBE
-from ...context import Context
-from ...impact import Impact
+from ...context import Context, Need
 from ...keys import parts_of
 from ...messages import ObservedMessage
 from ...names import only
-from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject
+from ...problem import Case, Impact, ProblemSeverity, Subject
 from ...rule import DiagnosisRule
 from .attempt_words import MessageFold, by_broker_and_topic, timed_out, waited_us
 

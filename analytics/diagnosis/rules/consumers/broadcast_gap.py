@@ -9,15 +9,13 @@ from dissectors.quantities import counted
 from dissectors.remoting.row_facts.ext_fields import PULLS, following_in
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import state_in
-from ...context import Context
-from ...impact import Impact
-from ...keys import named_group
-from ...names import listed
-from ...need import Need
+from ...context import Context, Need
+from ...keys import named_group, state_in
+from ...names import listed, only
 from ...problem import (
     Case,
     Evidence,
+    Impact,
     ProblemSeverity,
     Subject,
     Tally,
@@ -25,7 +23,6 @@ from ...problem import (
     clock,
     clock_after,
     end_of,
-    place_of,
     time_of,
 )
 from ...rule import DiagnosisRule, Exchanges, Fold
@@ -56,7 +53,7 @@ class _Pulls:
         begin, end = time_of(row), end_of(row)
         if self.first is None or begin <= self.begin:
             first = asked(row, f"queue {row.queue_id} pulled from offset {offset}")
-            if self.first is None or place_of(first) < place_of(self.first):
+            if self.first is None or first < self.first:
                 self.first, self.first_offset, self.begin = first, offset, begin
         if self._last is None or end > self.end:
             self.end = end
@@ -158,7 +155,7 @@ def _case(group: str, topic: str, former: str, client: str, gaps: list[_Gap]) ->
             topic=topic,
             group=group,
             client=client,
-            broker=gaps[0].broker if len({gap.broker for gap in gaps}) == 1 else None,
+            broker=only(gap.broker for gap in gaps),
             queue=gaps[0].queue if len(gaps) == 1 else None,
         ),
     )

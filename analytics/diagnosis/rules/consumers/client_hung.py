@@ -23,11 +23,9 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.outcome import LONG_POLLS, RECEIVE_CALLS
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
-from ...bounded import state_in
-from ...context import Context
-from ...keys import Add, Flow, slowest_of
-from ...names import called, only, times
-from ...need import Need
+from ...context import Context, Need
+from ...keys import COMMIT, Add, Flow, ignore, slowest_of, state_in
+from ...names import and_again, called, only
 from ...problem import (
     Case,
     Evidence,
@@ -42,9 +40,85 @@ from ...problem import (
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...silences import OF_CLIENTS
 from ...spells import spells
-from .active_ticks import PER_SECOND, TICK, Ticks
 
-COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
+PER_SECOND: Final = 8
+TICK: Final = 1_000_000_000 // PER_SECOND
+"""ns"""
+CHUNK: Final = 1024
+"""ticks per chunk"""
+MAX_CHUNKS: Final = 8192
+"""twelve days; later ticks are not kept"""
+
+MANY_CHUNKS: Final = 16
+"""half an hour; `forget` shortens longer sets"""
+
+
+class Ticks:
+    """A set of ticks since the epoch."""
+
+    __slots__ = ("_chunks",)
+
+    def __init__(self) -> None:
+        self._chunks: dict[int, int] = {}
+
+    @property
+    def full(self) -> bool:
+        """Whether later ticks may be missing."""
+        return len(self._chunks) >= MAX_CHUNKS
+
+    def add(self, ticks: Iterable[int]) -> None:
+        """Add ticks."""
+        chunks = self._chunks
+        for tick in ticks:
+            number, bit = divmod(tick, CHUNK)
+            known = chunks.get(number)
+            if known is not None:
+                chunks[number] = known | 1 << bit
+            elif len(chunks) < MAX_CHUNKS:
+                chunks[number] = 1 << bit
+
+    def merge(self, other: Ticks) -> None:
+        """Add the ticks of another set."""
+        for number, bits in other._chunks.items():
+            known = self._chunks.get(number)
+            if known is not None or len(self._chunks) < MAX_CHUNKS:
+                self._chunks[number] = bits | (known or 0)
+
+    def forget(self) -> None:
+        """Drop the earlier half of a long set."""
+        if len(self._chunks) > MANY_CHUNKS:
+            for number in sorted(self._chunks)[: MANY_CHUNKS // 2]:
+                del self._chunks[number]
+
+    def __contains__(self, tick: int) -> bool:
+        number, bit = divmod(tick, CHUNK)
+        return bool(self._chunks.get(number, 0) >> bit & 1)
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the ticks in ascending order."""
+        for number, bits in sorted(self._chunks.items()):
+            while bits:
+                lowest = bits & -bits  # the lowest bit alone
+                yield number * CHUNK + lowest.bit_length() - 1
+                bits ^= lowest
+
+    def last_before(self, tick: int) -> int | None:
+        """Return the last earlier tick, or None."""
+        number, bit = divmod(tick, CHUNK)
+        bits = self._chunks.get(number, 0) & ((1 << bit) - 1)
+        # Almost always in the chunk before: only a long gap needs the search through all of them.
+        if not bits and number - 1 in self._chunks:
+            number -= 1
+            bits = self._chunks[number]
+        if not bits:
+            earlier = [one for one in self._chunks if one < number]
+            if not earlier:
+                return None
+            number = max(earlier)
+            bits = self._chunks[number]
+        return number * CHUNK + bits.bit_length() - 1
+
+
 LEAST: Final = 8 * PER_SECOND
 """ticks: one round of offsets, due every 5 s, and a good part of the next one"""
 # Members query the group every 20 s and send heartbeats every 30 s.
@@ -228,7 +302,7 @@ class _Fold(Fold):
         """Return the function that adds requests of one connection."""
         endpoint = state_in(self._endpoints, flow.client_address, _Endpoint, MAX_ENDPOINTS)
         if endpoint is None:
-            return _ignore
+            return ignore  # there are too many connections
         if flow.request_code is None:
             return endpoint.add_calls
         if flow.request_code == COMMIT:
@@ -347,10 +421,6 @@ def _pause(state: _Endpoint, asked: Ticks, answered: Ticks, end: int, last: int)
     return _Pause((before + 1) * TICK, until, back, made_up, heard, state.calls, rounds)
 
 
-def _ignore(rows: Sequence[ExchangeRecord]) -> None:
-    """Ignore the rows: there are too many connections."""
-
-
 def _case(client: str, groups: list[str], pauses: list[_Pause]) -> Case:
     tally = Tally()
     for pause in pauses:
@@ -360,19 +430,16 @@ def _case(client: str, groups: list[str], pauses: list[_Pause]) -> Case:
             evidence = Evidence(capture, packet or None, time, conversation, said)
             tally.add(evidence, count=0)
     longest = max(pauses, key=lambda pause: pause.end - pause.begin)
-    repetitions = f", and {times(len(pauses) - 1)} more" if len(pauses) > 1 else ""
     length = duration(longest.end - longest.begin)
     when = f"from {period(longest.begin, longest.end)} UTC ({length})"
     how = ", then committed all overdue offsets at once" if longest.made_up else ""
     case = tally.case(
         f"consumer {client} of {called('group', groups)} hung: it sent no requests"
-        f" {when}{repetitions}{how}",
+        f" {when}{and_again(pauses)}{how}",
         Subject(client=client, group=only(groups)),
     )
     case.count = len(pauses)
-    case.first_time = min(pause.begin for pause in pauses)
-    case.last_time = max(pause.end for pause in pauses)
-    case.spans = [pause.span() for pause in pauses]
+    case.cover([pause.span() for pause in pauses])
     case.state = ProblemState.OVER if all(pause.back for pause in pauses) else ProblemState.GOING_ON
     if len(pauses) > 1:
         spans = (period(pause.begin, pause.end) for pause in pauses[:8])

@@ -3,66 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from dissectors.rows.record import ExchangeRecord
 
-from ...problem import Evidence, asked, place_of
-from .pulled import MAX_POINTS, Point
+from ...problem import Evidence, time_of
+from .pulled import LastPoints, Point
 
-FIRST_STEP: Final = 1_000_000_000
-"""initial time step, ns"""
 _Stored = tuple[int, int, str, int, int]
 """time, offset, capture, packet, conversation"""
 
 
 class Commits:
-    """Offsets of one queue: the first and the last one, and the last per time step.
+    """Offsets of one queue: the last one per time step."""
 
-    Steps get longer over time, independently of the order of additions.
-    """
+    __slots__ = ("_points",)
 
-    __slots__ = ("_points", "_step", "first", "highest", "last", "lowest")
-
-    def __init__(self, row: ExchangeRecord, offset: int) -> None:
-        self.first = self.last = _shown(row, offset)
-        self.lowest = self.highest = offset
-        self._step = FIRST_STEP
-        self._points: dict[int, _Stored] = {}
-        self.add(row, offset)
+    def __init__(self) -> None:
+        self._points: LastPoints[_Stored] = LastPoints()
 
     def add(self, row: ExchangeRecord, offset: int) -> None:
         """Add a request that stores an offset."""
-        one = _shown(row, offset)
-        if place_of(one) < place_of(self.first):
-            self.first = one
-        if place_of(one) > place_of(self.last):
-            self.last = one
-        self.lowest = min(self.lowest, offset)
-        self.highest = max(self.highest, offset)
-        self._keep((one.time, offset, one.capture, one.packet or 0, one.conversation))
-        while len(self._points) > MAX_POINTS:
-            self._step *= 2
-            points, self._points = self._points, {}
-            for point in points.values():
-                self._keep(point)
-
-    def _keep(self, point: _Stored) -> None:
-        at = point[0] // self._step
-        before = self._points.get(at)
-        if before is None or point > before:
-            self._points[at] = point
+        packet = row.request_packet if row.request_packet is not None else row.response_packet
+        self._points.add((time_of(row), offset, row.capture, packet or 0, row.conversation))
 
     def ordered(self) -> list[_Stored]:
         """Return the stored offsets, sorted by time."""
-        return [self._points[at] for at in sorted(self._points)]
+        return self._points.ordered()
 
     def against(self, pulled: Sequence[Point]) -> list[Point]:
         """Return the stored offsets with the end of the queue in the latest pull, by time."""
         points = []
         number = 0
-        for at in sorted(self._points):
-            time, offset, capture, packet, conversation = self._points[at]
+        for time, offset, capture, packet, conversation in self.ordered():
             while number < len(pulled) and pulled[number].time <= time:
                 number += 1
             if number:
@@ -125,7 +98,3 @@ def _evidence(point: _Stored, queue: int) -> Evidence:
     time, offset, capture, packet, conversation = point
     text = f"queue {queue}: stored offset {offset}"
     return Evidence(capture, packet or None, time, conversation, text)
-
-
-def _shown(row: ExchangeRecord, offset: int) -> Evidence:
-    return asked(row, f"queue {row.queue_id}: stored offset {offset}")

@@ -16,12 +16,10 @@ from dissectors.rows.outcome import RECEIVE_CALLS, is_call, is_pop
 from dissectors.rows.record import ExchangeRecord
 from dissectors.times import SECOND
 
-from ...context import Context
-from ...impact import Impact
-from ...keys import Add, Flow, joined_key, parts_of
+from ...context import Context, Need
+from ...keys import COMMIT, Add, Flow, joined_key, keep, parts_of, state_in
 from ...names import only
-from ...need import Need
-from ...problem import Case, ProblemSeverity, ProblemState, Subject, Tally, duration
+from ...problem import Case, Impact, ProblemSeverity, ProblemState, Subject, Tally, duration
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from .consumed import Commits, Stand, longest_stand
 from .pulled import Point, Series, says_end
@@ -29,7 +27,6 @@ from .queue_pulls import CLAIM, ConnectionPulls, QueuePlace, QueuePulls
 from .queue_truncated import truncated_queues
 from .received import Received, Stage
 
-COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
 MAX_QUEUES: Final = 256
 SHORTEST_NS: Final = 10 * SECOND
 """a shorter burst is no evidence against the consumer"""
@@ -83,13 +80,15 @@ class _Fold(Fold):
         queue = (row.server_address, row.queue_id if row.queue_id is not None else -1)
         if called or is_pop(row.request_name) or code in _ENDS:
             self.received[called].add(row)
-            self._add_client(row.client_address)
+            keep(self.clients, row.client_address, MAX_QUEUES)
         elif code == CLAIM:
             pulls = self.pulls.of(row.topic or "", *queue, row.client_address)
             if pulls is not None and row.request_time is not None:
                 pulls.claims.add(row.request_time, row.request_time)
         elif code == COMMIT and row.queue_offset is not None:
-            self._take_commit(queue, row, row.queue_offset)
+            commits = state_in(self.commits, queue, Commits, MAX_QUEUES)
+            if commits is not None:
+                commits.add(row, row.queue_offset)
 
     def _add_pulls(self, rows: Sequence[ExchangeRecord]) -> None:
         """Add pulls of one flow."""
@@ -113,18 +112,7 @@ class _Fold(Fold):
                 of_queue[number] = series, pulls
             series.add(row)
         if any(map(says_end, rows)):
-            self._add_client(client)
-
-    def _add_client(self, address: str) -> None:
-        if len(self.clients) < MAX_QUEUES:
-            self.clients.add(address)
-
-    def _take_commit(self, queue: _Queue, row: ExchangeRecord, offset: int) -> None:
-        commits = self.commits.get(queue)
-        if commits is not None:
-            commits.add(row, offset)
-        elif len(self.commits) < MAX_QUEUES:
-            self.commits[queue] = Commits(row, offset)
+            keep(self.clients, client, MAX_QUEUES)
 
     def cases(self, context: Context) -> Iterable[Case]:
         group, topic = parts_of(self.key)
@@ -191,7 +179,7 @@ class _Fold(Fold):
         case = Tally.of(place.evidence for place in piled).case(
             title, Subject(topic=topic, group=group, client=only(clients))
         )
-        case.impact = {Impact.NOT_CONSUMED: waiting} if waiting else {}
+        case.impact = {Impact.NOT_CONSUMED: waiting}
         case.details.append(f"members seen: {len(clients)}")
         if piled[2].time - piled[0].time < SURE_NS:
             case.doubt(f"it was observed for only {duration(piled[2].time - piled[0].time)}")

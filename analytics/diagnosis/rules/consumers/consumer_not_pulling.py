@@ -8,19 +8,17 @@ from typing import Final, NamedTuple
 from dissectors.endpoint import host_of
 from dissectors.quantities import counted
 from dissectors.remoting.code_sets import SENDS
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.row_facts.ext_fields import PULLS
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
-from ...bounded import state_in
-from ...context import Context
-from ...impact import Impact
-from ...keys import Add, Flow, whole
+from ...context import Context, Need
+from ...keys import COMMIT, Add, Flow, is_own_topic, state_in, whole
 from ...names import listed
-from ...need import Need
 from ...problem import (
     Case,
     Evidence,
+    Impact,
     ProblemSeverity,
     ProblemState,
     Subject,
@@ -30,12 +28,10 @@ from ...problem import (
     clock_after,
     duration,
     end_of,
-    place_of,
     shown,
     time_of,
 )
 from ...rule import DiagnosisRule, Exchanges, Fold
-from ...topics import is_own_topic
 from .pulled import messages_behind
 
 MAX_QUEUES: Final = 20_000
@@ -44,7 +40,6 @@ QUIET: Final = 40_000_000_000
 """ns between the end of the last pull and a commit: a long poll takes 30 s at most"""
 ENDED: Final = 15_000_000_000
 """maximum ns between the last commit and the end of the capture if the problem is ongoing"""
-_COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
 
 
 class _Owned(NamedTuple):
@@ -106,7 +101,7 @@ class _Fold(Fold):
     def adder_of(self, flow: Flow) -> Add:
         if flow.request_code in SENDS:
             return self._add_sends
-        return self._add_commits if flow.request_code == _COMMIT else self._add_pulls
+        return self._add_commits if flow.request_code == COMMIT else self._add_pulls
 
     def _add_sends(self, rows: Sequence[ExchangeRecord]) -> None:
         ends, topic, broker = self._ends, rows[0].topic or "", rows[0].server_address
@@ -206,8 +201,7 @@ def _case(group: str, client: str, topic: str, silent: list[_Silent], context: C
         ),
     )
     case.count = len(silent)
-    if waiting:
-        case.impact = {Impact.NOT_CONSUMED: waiting}
+    case.impact = {Impact.NOT_CONSUMED: waiting}
     case.first_time = since
     case.details = [
         f"queue {use.owned.number}: last pull ended {clock(use.since)} UTC, offset"
@@ -215,7 +209,7 @@ def _case(group: str, client: str, topic: str, silent: list[_Silent], context: C
         + (f", {counted(use.waiting, 'message')} stored behind it" if use.waiting else "")
         for use in sorted(silent, key=lambda use: use.owned)[:8]
     ]
-    case.evidence.sort(key=place_of)
+    case.evidence.sort()
     if context.last_time is not None:
         goes_on = context.last_time - until <= ENDED
         case.state = ProblemState.GOING_ON if goes_on else ProblemState.OVER
@@ -252,7 +246,7 @@ RULE = DiagnosisRule(
     grpc="`grpc-consumer-stuck` covers consumers that send no requests.",
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests=PULLS | {_COMMIT}, of_flow=True),
+        Exchanges(key=whole, requests=PULLS | {COMMIT}, of_flow=True),
         Exchanges(key=whole, requests=SENDS, responses={ResponseCode.SUCCESS}, of_flow=True),
     ),
     limits="Queues without a captured pull, and POP consumers, which own no queues, are ignored.",

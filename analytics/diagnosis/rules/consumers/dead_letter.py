@@ -9,24 +9,22 @@ from typing import Final, NamedTuple
 from dissectors.grpc.names import OK
 from dissectors.quantities import counted
 from dissectors.remoting.code_sets import SENDS
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.row_facts.names import RECONSUME_LIMIT, RECONSUMED
 from dissectors.remoting.row_facts.values import number_in
 from dissectors.remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX, group_of
 from dissectors.rows.outcome import is_call
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
-from ...impact import Impact
+from ...context import Context, Need
+from ...keys import SUCCESS
 from ...names import counted_names, only, times
-from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject, Tally, end_of, shown
+from ...problem import Case, Impact, ProblemSeverity, Subject, Tally, end_of, shown
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...spells import MAX_INTERVALS, Parts, spells
 from .returns import ReturnedMessage, Returns, is_spent
 
 SEND_BACK: Final = int(RequestCode.CONSUMER_SEND_MSG_BACK)
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 MOST_NAMED: Final = 5
 
 
@@ -203,10 +201,10 @@ RULE = DiagnosisRule(
     impact=Impact.DEAD,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=_returned, requests={SEND_BACK}, responses={_SUCCESS}),
+        Exchanges(key=_returned, requests={SEND_BACK}, responses={SUCCESS}),
         Exchanges(key=_forwarded, responses={OK}, with_facts=True),
-        Exchanges(key=_sent, requests=SENDS, responses={_SUCCESS}, of_flow=True),
-        Exchanges(key=_sent_too_often, requests=SENDS, responses={_SUCCESS}, with_facts=True),
+        Exchanges(key=_sent, requests=SENDS, responses={SUCCESS}, of_flow=True),
+        Exchanges(key=_sent_too_often, requests=SENDS, responses={SUCCESS}, with_facts=True),
     ),
     references=("apache/rocketmq#2357", "apache/rocketmq-externals#255"),
     limits=(

@@ -11,14 +11,11 @@ from dissectors.remoting.row_facts.names import MEMBER, PRODUCER, facts_in
 from dissectors.remoting.topic_names import INNER_PRODUCER, TRACER_PREFIX
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import keep, state_in
-from ...context import Context
-from ...keys import whole
-from ...need import Need
-from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, place_of, time_of
+from ...context import Context, Need
+from ...keys import HEARTBEAT, keep, keep_least, state_in, whole
+from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, time_of
 from ...rule import DiagnosisRule, Exchanges, Fold
 
-HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 MEMBERS: Final = int(RequestCode.GET_CONSUMER_LIST_BY_GROUP)
 OF_CLIENTS: Final = frozenset(
     (
@@ -81,8 +78,7 @@ class _Fold(Fold):
         first = places.get(place)
         if first is None or time_of(row) <= first.time:
             evidence = asked(row, f"heartbeat of {client} from {row.client_address}")
-            if first is None or place_of(evidence) < place_of(first):
-                places[place] = evidence
+            places[place] = evidence if first is None else min(first, evidence)
         groups = self.consumers.setdefault(place, set())
         for group in consumers_in(row.facts):
             keep(groups, group.name, MAX_GROUPS)
@@ -95,15 +91,8 @@ class _Fold(Fold):
     def _take_members(self, row: ExchangeRecord) -> None:
         members = facts_in(row.facts, MEMBER)
         for client in {member for member in members if members.count(member) > 1}:
-            where = (row.group or "", client)
-            evidence = asked(
-                row, f"{row.server_address} lists {client} {members.count(client)} times"
-            )
-            before = self.listed.get(where)
-            if before is None and len(self.listed) >= MAX_ENDPOINTS:
-                continue
-            if before is None or place_of(evidence) < place_of(before):
-                self.listed[where] = evidence
+            what = f"{row.server_address} lists {client} {members.count(client)} times"
+            keep_least(self.listed, (row.group or "", client), asked(row, what), MAX_ENDPOINTS)
 
     def cases(self, context: Context) -> Iterable[Case]:
         for client, places in sorted(self.ids.items()):

@@ -13,9 +13,8 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.outcome import RECEIVE_CALLS
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
-from ...bounded import state_in
 from ...context import Context
-from ...keys import WHOLE
+from ...keys import WHOLE, state_in
 from ...problem import (
     Case,
     Evidence,
@@ -27,7 +26,6 @@ from ...problem import (
     clock_after,
     duration,
     end_of,
-    place_of,
     shown,
     time_of,
 )
@@ -97,7 +95,7 @@ class _Client:
         what = "answered" if answered else "never answered"
         evidence = shown(row, f"Telemetry: settings of a push consumer {what}")
         before = self.evidence if answered else self.unserved
-        if before is not None and place_of(evidence) >= place_of(before):
+        if before is not None and not evidence < before:
             return
         if answered:
             self.evidence = evidence

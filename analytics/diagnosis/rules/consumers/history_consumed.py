@@ -6,18 +6,16 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from dissectors.quantities import counted
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.row_facts.ext_fields import PULLS, offsets_in
 from dissectors.remoting.row_facts.names import STORED_MS
 from dissectors.remoting.row_facts.values import number_in
 from dissectors.remoting.topic_names import is_group_topic
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import state_in
-from ...context import Context
-from ...keys import named_group
+from ...context import Context, Need
+from ...keys import COMMIT, SUCCESS, named_group, state_in
 from ...names import only
-from ...need import Need
 from ...problem import (
     MS,
     Case,
@@ -26,7 +24,6 @@ from ...problem import (
     Subject,
     Tally,
     end_of,
-    place_of,
     shown,
 )
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
@@ -38,8 +35,6 @@ BEFORE_MS: Final = 1_000
 """ms between the store time of the first message and the offset query"""
 LAST: Final = "CONSUME_FROM_LAST_OFFSET"
 _QUERY: Final = int(RequestCode.QUERY_CONSUMER_OFFSET)
-_COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
 class _Place(NamedTuple):
@@ -91,10 +86,10 @@ class _Fold(Fold):
         if queue is None:
             return
         if row.request_code == _QUERY:
-            if row.response_code == _SUCCESS and _may_be_first(row, queue.query):
+            if row.response_code == SUCCESS and _may_be_first(row, queue.query):
                 what = f"offset of queue {row.queue_id} is {offset}"
                 queue.query = _earlier(queue.query, _Seen(shown(row, what), offset, 0, 0))
-        elif row.request_code == _COMMIT:
+        elif row.request_code == COMMIT:
             if _may_be_first(row, queue.commit):
                 queue.commit = _earlier(queue.commit, _Seen(shown(row), offset, 0, 0))
         elif _may_be_first(row, queue.pull):
@@ -142,9 +137,7 @@ def _may_be_first(row: ExchangeRecord, before: _Seen | None) -> bool:
 
 
 def _earlier(before: _Seen | None, seen: _Seen) -> _Seen:
-    if before is None or place_of(seen.evidence) < place_of(before.evidence):
-        return seen
-    return before
+    return seen if before is None or seen.evidence < before.evidence else before
 
 
 def _case(
@@ -200,8 +193,8 @@ RULE = DiagnosisRule(
     grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=named_group, requests={_QUERY, _COMMIT}),
-        Exchanges(key=named_group, requests=PULLS, responses={_SUCCESS}),
+        Exchanges(key=named_group, requests={_QUERY, COMMIT}),
+        Exchanges(key=named_group, requests=PULLS, responses={SUCCESS}),
     ),
     references=(
         "apache/rocketmq#334",

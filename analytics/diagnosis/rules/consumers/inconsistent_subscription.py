@@ -19,11 +19,9 @@ from dissectors.remoting.topic_names import RETRY_PREFIX
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import state_in
-from ...context import CLUSTERING, Context
-from ...keys import WHOLE, whole
+from ...context import CLUSTERING, Context, Need
+from ...keys import HEARTBEAT, WHOLE, has_room, keep_most, state_in, whole, with_commands
 from ...names import only, times
-from ...need import Need
 from ...problem import (
     MOST_EVIDENCE,
     Case,
@@ -34,14 +32,12 @@ from ...problem import (
     asked,
     duration,
     first_line,
-    place_of,
     shown,
     time_of,
 )
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...spells import joined
 
-HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 PARSE_FAILED: Final = int(ResponseCode.SUBSCRIPTION_PARSE_FAILED)
 NOT_EXIST: Final = int(ResponseCode.SUBSCRIPTION_NOT_EXIST)
 NOT_LATEST: Final = int(ResponseCode.SUBSCRIPTION_NOT_LATEST)
@@ -78,7 +74,7 @@ class _Seen:
 
     def add(self, evidence: Evidence, endpoint: str) -> None:
         self.first = min(self.first, evidence.time)
-        if (evidence.time, place_of(evidence)) > (self.last, place_of(self.evidence)):
+        if (evidence.time, evidence) > (self.last, self.evidence):
             self.evidence, self.endpoint = evidence, endpoint
         self.last = max(self.last, evidence.time)
 
@@ -117,7 +113,7 @@ class SubscriptionFold(Fold):
 
     def take_stop(self, client: str, time: int) -> None:
         """Record that a client unregistered."""
-        if client in self.stopped or len(self.stopped) < MAX_CLIENTS:
+        if has_room(self.stopped, client, MAX_CLIENTS):
             self.stopped.setdefault(client, set()).add(time)
 
     def add_connection(self, row: ConversationRecord) -> None:
@@ -126,9 +122,7 @@ class SubscriptionFold(Fold):
 
     def take_end(self, endpoint: str, time: int) -> None:
         """Record that a client's connection ended, or its last packet."""
-        known = self.connected
-        if endpoint in known or len(known) < MAX_CONNECTIONS:
-            known[endpoint] = max(known.get(endpoint, 0), time)
+        keep_most(self.connected, endpoint, time, MAX_CONNECTIONS)
 
     def _alive_until(self, client: str, seen: _Seen) -> int:
         """Return until when a client is certainly alive: the next heartbeat may be 30 s away."""
@@ -324,10 +318,6 @@ def _of_settings(row: ExchangeRecord) -> str | None:
     return WHOLE if row.request_name == TELEMETRY else None
 
 
-def _of_clients(row: ConversationRecord) -> str | None:
-    return WHOLE if row.commands else None
-
-
 RULE = DiagnosisRule(
     id="inconsistent-subscription",
     severity=ProblemSeverity.ERROR,
@@ -364,7 +354,7 @@ RULE = DiagnosisRule(
         Exchanges(key=_of_settings, with_facts=True),
         Exchanges(key=whole, requests=FETCHES, responses={PARSE_FAILED, NOT_EXIST, NOT_LATEST}),
     ),
-    connections=_of_clients,
+    connections=with_commands,
     references=(
         "apache/rocketmq#588",
         "apache/rocketmq#443",

@@ -12,10 +12,9 @@ from dissectors.remoting.row_facts.names import SUSPEND_MS
 from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
-from ...context import Context
+from ...context import Context, Need
 from ...keys import whole
 from ...names import listed, only
-from ...need import Need
 from ...problem import MS, Case, ProblemSeverity, Subject, Tally, asked, clock, duration
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 

@@ -7,27 +7,22 @@ from typing import Final
 
 from dissectors.foreign import natural_of
 from dissectors.quantities import counted
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.row_facts.heartbeats import consumers_in, subscriptions_in
 from dissectors.remoting.row_facts.names import MEMBER, MEMBERS, fact_in, facts_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import READ
-from ...bounded import state_in
-from ...context import Context
-from ...keys import whole
-from ...need import Need
+from ...context import Context, Need
+from ...keys import HEARTBEAT, SUCCESS, has_room, is_own_topic, keep, keep_most, state_in, whole
 from ...problem import Case, ProblemSeverity, Subject, Tally, end_of, shown, time_of
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...spells import joined
-from ...topics import is_own_topic
 
-_HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
 _LIST: Final = int(RequestCode.GET_CONSUMER_LIST_BY_GROUP)
 _PULL: Final = int(RequestCode.PULL_MESSAGE)
 _SHARING: Final = frozenset((int(RequestCode.POP_MESSAGE), int(RequestCode.QUERY_ASSIGNMENT)))
 """requests of consumers that share queues, by themselves or through the broker"""
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 _EACH_TO_ONE: Final = ("CONSUME_PASSIVELY", "CLUSTERING")
 """type and model of a group that assigns each queue to one consumer"""
 LASTING: Final = 150_000_000_000
@@ -79,7 +74,7 @@ class _Fold(Fold):
         """groups whose consumers share queues"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        if row.request_code == _HEARTBEAT:
+        if row.request_code == HEARTBEAT:
             self._add_heartbeat(row)
             return
         group = self._group(row.group)
@@ -87,12 +82,9 @@ class _Fold(Fold):
             return
         if row.request_code == _PULL:
             topic = row.topic or ""
-            if topic in group.pulling or len(group.pulling) < MAX_TOPICS:
+            if has_room(group.pulling, topic, MAX_TOPICS):
                 clients = group.pulling.setdefault(topic, {})
-                if row.client_address in clients or len(clients) < MAX_CLIENTS:
-                    clients[row.client_address] = max(
-                        clients.get(row.client_address, 0), time_of(row)
-                    )
+                keep_most(clients, row.client_address, time_of(row), MAX_CLIENTS)
         elif row.request_code == _LIST:
             _add_list(group.sizes, row)
         else:
@@ -105,8 +97,8 @@ class _Fold(Fold):
                 group.kinds.add((announced.type, announced.model))
         for subscription in subscriptions_in(row.facts):
             group = self._group(subscription.group)
-            if group is not None and len(group.topics) < MAX_TOPICS:
-                group.topics.add(subscription.topic)
+            if group is not None:
+                keep(group.topics, subscription.topic, MAX_TOPICS)
 
     def _group(self, name: str | None) -> _Group | None:
         """Return the state of a group, or None if it has no name or the limit is reached."""
@@ -229,7 +221,7 @@ RULE = DiagnosisRule(
     grpc=NO_OFFSETS,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests={_HEARTBEAT, _LIST}, responses={_SUCCESS}, of_flow=True),
+        Exchanges(key=whole, requests={HEARTBEAT, _LIST}, responses={SUCCESS}, of_flow=True),
         Exchanges(key=whole, requests={_PULL} | _SHARING, of_flow=True),
     ),
     limits=(

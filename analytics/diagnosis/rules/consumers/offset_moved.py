@@ -9,11 +9,9 @@ from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.row_facts.ext_fields import offsets_in
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import keep
-from ...context import Context
-from ...keys import joined_key, parts_of
+from ...context import Context, Need
+from ...keys import joined_key, keep, parts_of
 from ...names import only
-from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, end_of, shown
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...spells import MAX_INTERVALS, Parts, span_of, spells

@@ -12,15 +12,13 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.ext_fields import following_in, offsets_in
 from dissectors.rows.record import ONEWAY, ExchangeRecord
 
-from ...bounded import state_in
-from ...context import Context
-from ...impact import Impact
-from ...keys import Add, Flow, joined_key, parts_of
+from ...context import Context, Need
+from ...keys import SUCCESS, Add, Flow, joined_key, parts_of, state_in
 from ...names import only
-from ...need import Need
 from ...problem import (
     Case,
     Evidence,
+    Impact,
     ProblemSeverity,
     Subject,
     Tally,
@@ -49,7 +47,6 @@ RESETS: Final = frozenset(
     )
 )
 MOVED: Final = int(ResponseCode.PULL_OFFSET_MOVED)
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
 class _Queue(NamedTuple):
@@ -195,7 +192,7 @@ class _Fold(Fold):
 
     def _add_resets(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:
-            if row.response_code == _SUCCESS or row.status == ONEWAY:
+            if row.response_code == SUCCESS or row.status == ONEWAY:
                 # The others may go to a consumer: then the server of the row is no broker.
                 of_broker = row.request_code == RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
                 address = row.server_address if of_broker else None
@@ -283,11 +280,7 @@ class _Fold(Fold):
             Subject(broker=only(brokers), topic=topic or None, group=group or None),
         )
         case.count = skipped + again or len(spell)
-        case.impact = {
-            impact: count
-            for impact, count in ((Impact.SKIPPED, skipped), (Impact.REDELIVERED, again))
-            if count
-        }
+        case.impact = {Impact.SKIPPED: skipped, Impact.REDELIVERED: again}
         if not skipped:
             case.severity = ProblemSeverity.INFO
         case.details = [

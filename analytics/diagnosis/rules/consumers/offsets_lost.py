@@ -6,16 +6,23 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from dissectors.quantities import counted
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import state_in
-from ...context import Context
-from ...impact import Impact
-from ...keys import whole
+from ...context import Context, Need
+from ...keys import COMMIT, SUCCESS, state_in, whole
 from ...names import listed
-from ...need import Need
-from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, shown, time_of
+from ...problem import (
+    Case,
+    Evidence,
+    Impact,
+    ProblemSeverity,
+    Subject,
+    Tally,
+    asked,
+    shown,
+    time_of,
+)
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from .offset_reset import RESETS
 
@@ -27,8 +34,6 @@ MOST_NAMED: Final = 8
 SETTLED: Final = 1_000_000_000
 """ns after which a oneway commit is in the broker's table"""
 _QUERY: Final = int(RequestCode.QUERY_CONSUMER_OFFSET)
-_COMMIT: Final = int(RequestCode.UPDATE_CONSUMER_OFFSET)
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
 class _Queue(NamedTuple):
@@ -183,8 +188,8 @@ RULE = DiagnosisRule(
     impact=Impact.REDELIVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests={_QUERY}, responses={_SUCCESS}),
-        Exchanges(key=whole, requests={_COMMIT} | RESETS),
+        Exchanges(key=whole, requests={_QUERY}, responses={SUCCESS}),
+        Exchanges(key=whole, requests={COMMIT} | RESETS),
     ),
     limits=(
         "Visible only if commits and queries went to the same address. Offsets committed by pulls"

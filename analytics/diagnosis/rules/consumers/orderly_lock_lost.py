@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.quantities import counted
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.row_facts.names import (
     GROUP,
     QUEUES_LOCKED,
@@ -16,16 +16,14 @@ from dissectors.remoting.row_facts.names import (
 from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import state_in
-from ...context import Context
+from ...context import Context, Need
+from ...keys import SUCCESS, state_in
 from ...names import only
-from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, duration, end_of, shown
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...spells import SpellTally
 
 LOCK: Final = int(RequestCode.LOCK_BATCH_MQ)
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 FEWEST: Final = 3
 LASTING_NS: Final = 30_000_000_000
 """a queue that changes owners is unlocked within 20 s (UNLOCK_DELAY_TIME_MILLS)"""
@@ -136,7 +134,7 @@ RULE = DiagnosisRule(
     ),
     grpc=NO_OFFSETS,
     fold=_Fold,
-    exchanges=(Exchanges(key=_group, requests={LOCK}, responses={_SUCCESS}),),
+    exchanges=(Exchanges(key=_group, requests={LOCK}, responses={SUCCESS}),),
     references=(
         "apache/rocketmq-client-go#510",
         "apache/rocketmq-client-go#491",

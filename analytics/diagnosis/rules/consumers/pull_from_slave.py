@@ -10,10 +10,9 @@ from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.row_facts.names import FROM_BROKER, fact_in
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
+from ...context import Context, Need
 from ...keys import by_server
 from ...names import MAX_NAMED, Names, counted_names, only
-from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 

@@ -13,10 +13,9 @@ from dissectors.remoting.row_facts.names import STORED_MS
 from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
+from ...context import Context, Need
 from ...keys import named_group
-from ...names import listed, only
-from ...need import Need
+from ...names import listed
 from ...problem import (
     MS,
     Case,
@@ -26,7 +25,6 @@ from ...problem import (
     Tally,
     asked,
     duration,
-    place_of,
 )
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 
@@ -103,7 +101,7 @@ class _Fold(Fold):
         for client_address, pulls in self._pulls.items():
             by_client.setdefault(context.client(client_address), []).extend(pulls)
         for client, pulls in sorted(by_client.items()):
-            pulls.sort(key=lambda pull: (pull.begin, pull.end, pull.place, place_of(pull.evidence)))
+            pulls.sort(key=lambda pull: (pull.begin, pull.end, pull.place, pull.evidence))
             # a pull in two captures counts once
             pulls = list({(pull.begin, pull.end, pull.place): pull for pull in pulls}.values())
             by_queue: dict[tuple[str, str, int], list[_Starved]] = {}
@@ -120,19 +118,18 @@ class _Fold(Fold):
         messages = sum(starved.pull.messages for starved in starved_pulls)
         queues = Counter(queue for starved in starved_pulls for queue in starved.at)
         at = f"{'queue' if len(queues) == 1 else 'queues'} {listed(map(str, queues))}"
-        case = tally.case(
+        return tally.case(
             f"consumer {client} of group {self.key} pulls its queues one by one: while it waited"
             f" for {at}, {counted(messages, 'message')} of queue {pull.queue} of {pull.topic}"
             f" waited up to {duration(longest)} for its next pull",
             Subject(
-                broker=only([context.broker(pull.broker)]),
+                broker=context.broker(pull.broker),
                 topic=pull.topic,
                 group=self.key,
                 client=client,
                 queue=pull.queue,
             ),
         )
-        return case
 
 
 def _starved(pulls: list[_Pull]) -> Iterable[_Starved]:

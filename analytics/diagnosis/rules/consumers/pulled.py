@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from dissectors.remoting.row_facts.ext_fields import offsets_in
 from dissectors.remoting.row_facts.names import FIRST_KEY, OFFSETS, fact_in
@@ -52,18 +52,46 @@ _Response = tuple[int, str, str, int, int, str]
 there are as many as pulls"""
 
 
-class Series:
-    """Points of one queue: the last one of each time step.
+P = TypeVar("P", bound=tuple[Any, ...])
+
+
+class LastPoints(Generic[P]):
+    """Points that begin with their time in ns: the last one of each time step.
 
     Steps get longer over time, independently of the order of additions.
     """
 
-    __slots__ = ("_keys", "points", "step")
+    __slots__ = ("_points", "_step")
 
     def __init__(self) -> None:
-        self.step = FIRST_STEP
+        self._step = FIRST_STEP
+        self._points: dict[int, P] = {}
+
+    def add(self, point: P) -> None:
+        """Add a point."""
+        at = point[0] // self._step
+        before = self._points.get(at)
+        if before is None or point > before:
+            self._points[at] = point
+        if len(self._points) > MAX_POINTS:
+            self._step *= 2
+            points, self._points = self._points, {}
+            for known in points.values():
+                self.add(known)
+
+    def ordered(self) -> list[P]:
+        """Return the points, sorted by time."""
+        return [self._points[at] for at in sorted(self._points)]
+
+
+class Series:
+    """Pulls of one queue: the last one of each time step."""
+
+    __slots__ = ("_keys", "_points")
+
+    def __init__(self) -> None:
         self._keys: dict[int, str] = {}
-        self.points: dict[int, _Response] = {}
+        self._points: LastPoints[_Response] = LastPoints()
 
     def add(self, row: ExchangeRecord) -> None:
         """Add a pull that `says_end`."""
@@ -74,13 +102,7 @@ class Series:
             if len(self._keys) > 2 * MAX_KEYS:
                 self._keys = {message: self._keys[message] for message in self._named()}
         time, packet, name = row.response_time or 0, row.response_packet or 0, row.broker_name or ""
-        self._keep((time, row.facts[0], row.capture, packet, row.conversation, name))
-        while len(self.points) > MAX_POINTS:
-            self.step *= 2
-            responses = list(self.points.values())
-            self.points = {}
-            for response in responses:
-                self._keep(response)
+        self._points.add((time, row.facts[0], row.capture, packet, row.conversation, name))
 
     def _named(self) -> list[int]:
         return sorted(self._keys)[-MAX_KEYS:]
@@ -89,17 +111,10 @@ class Series:
         """Return the UNIQ_KEY of the message at an offset, or None if no pull began with it."""
         return self._keys[offset] if offset in self._named() else None
 
-    def _keep(self, response: _Response) -> None:
-        at = response[0] // self.step
-        before = self.points.get(at)
-        if before is None or response > before:
-            self.points[at] = response
-
     def ordered(self) -> list[Point]:
         """Return the points, sorted by time."""
         points = []
-        for at in sorted(self.points):
-            time, fact, capture, packet, conversation, name = self.points[at]
+        for time, fact, capture, packet, conversation, name in self._points.ordered():
             _, following, _, end = offsets_in((fact,))
             if following is not None and end is not None:
                 points.append(Point(time, following, end, capture, packet, conversation, name))

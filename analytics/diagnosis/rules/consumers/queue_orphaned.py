@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...need import Need
+from ...context import Need
 from ...problem import ProblemSeverity
 from ...rule import NO_OFFSETS, DiagnosisRule, Fold
 from .queue_shared import ORPHANED

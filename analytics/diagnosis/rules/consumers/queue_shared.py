@@ -13,13 +13,11 @@ from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 from dissectors.times import SECOND
 
-from ...context import Context
-from ...keys import named_group
+from ...context import Context, Need
+from ...keys import is_own_topic, named_group
 from ...names import listed
-from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, duration, end_of
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
-from ...topics import is_own_topic
 from .queue_pulls import CLAIM, PulledQueues, QueuePlace, QueuePulls, SharedPeriod
 
 ORPHANED: Final = "queue-orphaned"

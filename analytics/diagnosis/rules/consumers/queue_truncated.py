@@ -8,10 +8,8 @@ from typing import Final, NamedTuple
 
 from dissectors.quantities import counted
 
-from ...context import Context
-from ...impact import Impact
-from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject, Tally, clock, clock_after
+from ...context import Context, Need
+from ...problem import Case, Impact, ProblemSeverity, Subject, Tally, clock, clock_after
 from ...rule import NO_OFFSETS, DiagnosisRule, Fold
 from .pulled import Point, Series
 

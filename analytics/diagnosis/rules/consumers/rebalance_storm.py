@@ -11,8 +11,8 @@ from dissectors.remoting.row_facts.names import MEMBERS as MEMBER_COUNT
 from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
-from ...need import Need
+from ...context import Context, Need
+from ...keys import keep_least
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, duration, time_of
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...spells import spells
@@ -47,9 +47,7 @@ class _Fold(Fold):
             self.members = max(self.members, number_in(row.facts, MEMBER_COUNT) or 0)
             where = _place(asked(row, ""))
             for number, name in enumerate(facts_in(row.facts, MEMBER)):
-                if name in self.clients or len(self.clients) < MAX_CLIENTS:
-                    named = (*where, number)
-                    self.clients[name] = min(self.clients.get(name, named), named)
+                keep_least(self.clients, name, (*where, number), MAX_CLIENTS)
             return
         # The broker sends this request, so it is the client here.
         notices = self.notified.setdefault(row.client_address, {})

@@ -13,7 +13,7 @@ from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.outcome import RECEIVE_CALLS, is_pop
 from dissectors.rows.record import ExchangeRecord
 
-from ...problem import MS, Evidence, end_of, place_of, shown
+from ...problem import MS, Evidence, end_of, shown
 
 FIRST_STEP: Final = 1_000_000_000
 """initial time step, ns"""
@@ -54,8 +54,7 @@ class _Step:
 
     def note(self, evidence: Evidence) -> None:
         """Keep the latest exchange."""
-        if self.last is None or place_of(evidence) > place_of(self.last):
-            self.last = evidence
+        self.last = evidence if self.last is None else max(self.last, evidence)
 
 
 class Received:

@@ -7,24 +7,21 @@ from collections.abc import Iterable
 from typing import Final
 
 from dissectors.grpc.names import OK
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.row_facts.names import CLIENT_TYPE, fact_in
 from dissectors.rows.outcome import RECEIVE_CALLS, is_call
 from dissectors.rows.record import ExchangeRecord, MessageIdentity, identity_of
 
-from ...context import Context
-from ...impact import Impact
-from ...keys import named_group
+from ...context import Context, Need
+from ...keys import SUCCESS, has_room, named_group
 from ...names import first_of, only
-from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject, Tally, duration
+from ...problem import Case, Impact, ProblemSeverity, Subject, Tally, duration
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...spells import spells
 from .grpc_consumer_stuck import PUSH
 from .returns import ReturnedMessage, Returns
 
 SEND_BACK: Final = int(RequestCode.CONSUMER_SEND_MSG_BACK)
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 FEWEST: Final = 3
 """returns of one message that are reported: one or two may be a hiccup"""
 MANY: Final = 16
@@ -48,9 +45,7 @@ class _Fold(Fold):
             self.returns.add(row)
         elif row.request_name in RECEIVE_CALLS:
             key = identity_of(row)
-            if key is not None and (
-                key in self._received or len(self._received) < Returns.MAX_MESSAGES
-            ):
+            if key is not None and has_room(self._received, key, Returns.MAX_MESSAGES):
                 self._received[key] += 1
         elif fact_in(row.facts, CLIENT_TYPE) == PUSH:
             self._pushes = True
@@ -180,7 +175,7 @@ RULE = DiagnosisRule(
     impact=Impact.REDELIVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=named_group, requests={SEND_BACK}, responses={_SUCCESS}),
+        Exchanges(key=named_group, requests={SEND_BACK}, responses={SUCCESS}),
         Exchanges(key=_of_call, responses={OK}),
     ),
     references=(

@@ -8,17 +8,15 @@ from typing import Final, NamedTuple
 from dissectors.endpoint import host_of
 from dissectors.quantities import counted
 from dissectors.remoting.code_sets import FETCHES
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import RequestCode
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import left_at
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import keep
-from ...context import Context
-from ...keys import WHOLE, Add, Flow, whole
+from ...context import Context, Need
+from ...keys import SUCCESS, WHOLE, Add, Flow, keep, whole
 from ...names import times
-from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown, time_of
 from ...rule import DiagnosisRule, Exchanges, Fold
 
@@ -28,7 +26,6 @@ LEAST: Final = 2
 AT_ONCE: Final = 1_000_000_000
 """ns between the response and the client's FIN or RST"""
 _LEAVES: Final = int(RequestCode.UNREGISTER_CLIENT)
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 _Place = tuple[str, int]
 
 
@@ -159,7 +156,7 @@ RULE = DiagnosisRule(
     grpc="Not covered: evidence is a repeated pull of one offset. gRPC calls have no offset.",
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests=FETCHES, responses={_SUCCESS}, of_flow=True),
+        Exchanges(key=whole, requests=FETCHES, responses={SUCCESS}, of_flow=True),
         Exchanges(key=whole, requests={_LEAVES}, of_flow=True),
     ),
     connections=lambda row: WHOLE if row.commands and row.ended_by == tcp.CLIENT else None,

@@ -17,7 +17,8 @@ from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.outcome import is_call
 from dissectors.rows.record import ExchangeRecord, MessageIdentity, identity_of
 
-from ...problem import Evidence, end_of, place_of, shown
+from ...keys import has_room, keep, state_in
+from ...problem import Evidence, end_of, shown
 
 MAX_DELIVERIES: Final = 256
 """maximum deliveries of one message; maxReconsumeTimes is 16 by default"""
@@ -69,8 +70,8 @@ class ReturnedMessage:
         """Add an accepted return: its place in the commit log, and its limit."""
         if place is None:
             self.unplaced += 1
-        elif len(self.places) < MAX_DELIVERIES:
-            self.places.add(place)
+        else:
+            keep(self.places, place, MAX_DELIVERIES)
         if limit is not None:
             self.limit = limit if self.limit is None else max(self.limit, limit)
         self.at_once = self.at_once or at_once
@@ -94,11 +95,9 @@ class Returns:
         key = identity_of(row)
         if key is None:
             return
-        one = self.messages.get(key)
+        one = state_in(self.messages, key, lambda: ReturnedMessage(key[0]), self.MAX_MESSAGES)
         if one is None:
-            if len(self.messages) >= self.MAX_MESSAGES:
-                return
-            one = self.messages[key] = ReturnedMessage(key[0])
+            return
         called = is_call(row.request_name)
         attempts = number_in(row.facts, RECONSUMED) if called else None
         limit = row.max_reconsume_times
@@ -109,7 +108,7 @@ class Returns:
         else:
             one.at_once, one.reported = True, max(one.reported, attempts, 1)
         one.topic = max(one.topic, row.topic or "")
-        if row.client_address in one.clients or len(one.clients) < MAX_CLIENTS:
+        if has_room(one.clients, row.client_address, MAX_CLIENTS):
             one.clients[row.client_address] += 1
         if called:
             one.callers.add(row.client_address)
@@ -117,8 +116,7 @@ class Returns:
         one.first_time = min(one.first_time, time) if one.first_time else time
         one.last_time = max(one.last_time, time)
         evidence = shown(row, f"return of {key[0]} accepted by {row.server_address}")
-        if one.last is None or place_of(evidence) > place_of(one.last):
-            one.last = evidence
+        one.last = evidence if one.last is None else max(one.last, evidence)
 
     def dead(self) -> list[ReturnedMessage]:
         """Return the messages that went to %DLQ%, sorted by time."""

@@ -11,9 +11,8 @@ from dissectors.rows import conversation_record as tcp
 from dissectors.rows.outcome import LONG_POLLS
 from dissectors.times import text_of_time
 
-from ...context import Context
-from ...names import counted_names, first_of, times
-from ...need import Need
+from ...context import Context, Need
+from ...names import and_again, counted_names, first_of
 from ...outages import LOSSES, HostLosses, Outage, host_of_server, named, waiting_of
 from ...problem import (
     ANY_TIME,
@@ -72,7 +71,6 @@ class _Fold(HostLosses):
 def _case(address: str, outages: list[Outage], context: Context) -> Case:
     tally = joined(outage.tally() for outage in outages)
     first = outages[0]
-    repetitions = f", and {times(len(outages) - 1)} more" if len(outages) > 1 else ""
     name = context.broker(address)
     proxy = context.is_proxy(address)
     shut_down = [outage.shut_down(name, context) for outage in outages]
@@ -84,7 +82,7 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
         symptoms = f", then came back at {moved} ({_cost_of(outages)})"
     case = tally.case(
         f"{named(context, address)} {was(gone, outages, context)}"
-        f" {first.said(context)}{repetitions}{symptoms}",
+        f" {first.said(context)}{and_again(outages)}{symptoms}",
         Subject(server=address) if proxy else broker_subject(address, context),
     )
     if gone == NOT_THERE:

@@ -12,9 +12,8 @@ from dissectors.quantities import counted
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 
-from ...context import Context
-from ...names import counted_names, first_of, times
-from ...need import Need
+from ...context import Context, Need
+from ...names import and_again, counted_names, first_of
 from ...outages import named
 from ...problem import (
     MOST_SPANS,
@@ -74,11 +73,10 @@ class _Fold(ServerSilences):
 
     def _case(self, silences: list[Silence], context: Context, part: str) -> Case:
         longest = max(silences, key=lambda silence: (silence.goes_on, silence.length))
-        repetitions = f", and {times(len(silences) - 1)} more" if len(silences) > 1 else ""
         start = " right after its start" if part == _STARTED else ""
         case = self.silence_case(
             f"{named(context, self.key)} {'has ' if longest.goes_on else ''}hung"
-            f" {_from_to(longest)}{start}{repetitions}: {_what(silences)}",
+            f" {_from_to(longest)}{start}{and_again(silences)}: {_what(silences)}",
             broker_subject(self.key, context),
             silences,
         )

@@ -14,10 +14,9 @@ from dissectors.rows.conversation_facts import stalls_in
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
+from ...context import Context, Need
 from ...keys import by_server, latencies_of
 from ...names import counted_names
-from ...need import Need
 from ...outages import named, server_of
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown, span_of_exchange
 from ...rule import DiagnosisRule, Exchanges, Fold

@@ -9,9 +9,8 @@ from dissectors.quantities import counted, plain_duration
 from dissectors.rows.conversation_facts import late_in
 from dissectors.rows.conversation_record import ConversationRecord
 
-from ...context import Context
+from ...context import Context, Need
 from ...names import Names, by_client, counted_names, times
-from ...need import Need
 from ...outages import named, server_of
 from ...problem import Case, ProblemSeverity, Subject, Tally, connected, duration
 from ...rule import COVERED, DiagnosisRule, Fold

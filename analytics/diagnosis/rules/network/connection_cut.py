@@ -8,11 +8,19 @@ from typing import Final
 from dissectors.quantities import counted
 from dissectors.rows.outcome import LONG_POLLS
 
-from ...context import Context
+from ...context import Context, Need
 from ...names import counted_names, first_of, subject_of
-from ...need import Need
-from ...outages import LOSSES, HostLosses, Loss, ServerLosses, host_of_server, named, waiting_of
-from ...problem import Case, ProblemSeverity, Tally, asked
+from ...outages import (
+    LOSSES,
+    HostLosses,
+    Loss,
+    ServerLosses,
+    host_of_server,
+    named,
+    tally_of_losses,
+    waiting_of,
+)
+from ...problem import Case, ProblemSeverity
 from ...rule import COVERED, DiagnosisRule
 from ...spells import spells
 from .broker_gone import is_broker
@@ -36,14 +44,9 @@ def _span(loss: Loss) -> tuple[int, int]:
 
 
 def _case(server: ServerLosses, cuts: list[Loss], context: Context) -> Case:
-    tally = Tally()
-    for loss in cuts:
-        tally.add(loss.evidence)
-        for row in loss.waiting:
-            tally.add(asked(row), count=0)
     waiting = waiting_of(cuts)
     count = sum(waiting.values())
-    case = tally.case(
+    case = tally_of_losses(cuts).case(
         f"{named(context, server.key)} closed {counted(len(cuts), 'connection')} while requests"
         f" were pending ({counted(count, 'request')} in total), then accepted new ones",
         subject_of([server.key], context, None, None),

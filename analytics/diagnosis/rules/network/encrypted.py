@@ -12,10 +12,9 @@ from dissectors.rows import conversation_facts as facts_of
 from dissectors.rows.conversation_facts import conversation_fact_in
 from dissectors.rows.conversation_record import ConversationRecord
 
-from ...bounded import state_in
-from ...context import Context
+from ...context import Context, Need
+from ...keys import state_in
 from ...names import MAX_NAMED, Names, counted_names
-from ...need import Need
 from ...outages import is_remoting_server
 from ...problem import Case, ProblemSeverity, Subject, Tally, connected
 from ...rule import COVERED, DiagnosisRule, Fold

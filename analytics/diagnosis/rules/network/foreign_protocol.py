@@ -14,9 +14,8 @@ from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import FIRST_BYTES, conversation_fact_in
 from dissectors.rows.conversation_record import ConversationRecord
 
-from ...context import Context
+from ...context import Context, Need
 from ...names import MAX_NAMED, Names, counted_names
-from ...need import Need
 from ...outages import named, subject_at
 from ...problem import Case, ProblemSeverity, connected
 from ...rule import COVERED, DiagnosisRule, TallyFold

@@ -10,10 +10,9 @@ from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import FRAME_LENGTH, conversation_number_in
 from dissectors.rows.conversation_record import ConversationRecord
 
-from ...bounded import keep
-from ...context import Context
+from ...context import Context, Need
+from ...keys import keep
 from ...names import first_of
-from ...need import Need
 from ...outages import named, server_of, subject_at
 from ...problem import Case, ProblemSeverity, connected
 from ...rule import DiagnosisRule, TallyFold
@@ -44,7 +43,7 @@ class _Fold(TallyFold):
             f" limit: {up_to}{self.longest:,} bytes (limit {MAX_FRAME:,})",
             subject_at(context, self.key),
         )
-        clients = first_of(context.client(address) for address in self.clients)
+        clients = first_of(map(context.client, self.clients))
         case.details = [f"clients: {clients}"]
         if not self.closed:
             case.doubt("the server was not seen closing the connection")

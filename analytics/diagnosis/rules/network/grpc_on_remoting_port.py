@@ -15,9 +15,8 @@ from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import conversation_fact_in
 from dissectors.rows.conversation_record import ConversationRecord
 
-from ...context import BROKER, NAMESRV, Context
+from ...context import BROKER, NAMESRV, Context, Need
 from ...names import Names, counted_names
-from ...need import Need
 from ...outages import named, subject_at
 from ...problem import Case, ProblemSeverity, connected
 from ...rule import COVERED, DiagnosisRule, TallyFold

@@ -17,11 +17,10 @@ from dissectors.rows.conversation_facts import (
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
-from ...context import Context
+from ...context import Context, Need
 from ...keys import by_server
 from ...names import first_of
-from ...need import Need
-from ...outages import named, server_of, subject_at
+from ...outages import LONG_IDLE_MS, named, server_of, subject_at
 from ...problem import (
     Case,
     Evidence,
@@ -36,8 +35,6 @@ from ...spells import spells
 IDLE_MS_DEFAULT: Final = 120_000
 """server: serverChannelMaxIdleTimeSeconds; client: clientChannelMaxIdleTimeSeconds"""
 IDLE_SLACK_MS: Final = 10_000
-LONG_IDLE_MS: Final = 60_000
-"""idle time after which a connection is closed for no other reason"""
 ALIKE: Final = 0.2
 """shorter times count as a setting if two or more connections were closed after a similar time"""
 LEAST_ALIKE: Final = 3

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ...context import Context
-from ...names import times
-from ...need import Need
+from ...context import Context, Need
+from ...names import and_again
 from ...outages import LOSSES, HostLosses, Outage, host_of_server
 from ...problem import Case, ProblemSeverity, ProblemState, Subject
 from ...rule import BEHIND_PROXY, DiagnosisRule
@@ -39,13 +38,12 @@ class _Fold(HostLosses):
 
 def _case(address: str, outages: list[Outage], context: Context) -> Case:
     tally = joined(outage.tally() for outage in outages)
-    repetitions = f", and {times(len(outages) - 1)} more" if len(outages) > 1 else ""
     others = sorted(
         other for other, role in context.servers.items() if role == "namesrv" and other != address
     )
     case = tally.case(
         f"NameServer {address} {was(how_gone(outages), outages, context)}"
-        f" {outages[0].said(context)}{repetitions}: {symptoms_of(outages)}",
+        f" {outages[0].said(context)}{and_again(outages)}: {symptoms_of(outages)}",
         Subject(server=address),
     )
     describe(case, outages, context)

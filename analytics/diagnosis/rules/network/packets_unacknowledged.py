@@ -18,12 +18,10 @@ from dissectors.rows.conversation_facts import (
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ANSWERED, ExchangeRecord
 
-from ...bounded import state_in
-from ...context import Context
-from ...keys import by_server, response_times
-from ...names import first_of, times
-from ...need import Need
-from ...outages import is_remoting_server, named, server_of, subject_at
+from ...context import Context, Need
+from ...keys import by_server, response_times, state_in
+from ...names import and_again, first_of, times
+from ...outages import LONG_IDLE_MS, is_remoting_server, named, server_of, subject_at
 from ...problem import (
     Case,
     ProblemSeverity,
@@ -37,7 +35,7 @@ from ...problem import (
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...silences import ResponseTimes
 from ...spells import spells
-from .idle_close import FORGOTTEN_ADVICE, LONG_IDLE_MS
+from .idle_close import FORGOTTEN_ADVICE
 
 MAX_STALLS: Final = 4096
 FAILS_NS: Final = 3_000_000_000
@@ -176,9 +174,7 @@ class _Fold(Fold):
             what = f"{sender} retransmitted one segment {times(stall.repeats)}, until"
             tally.add(connected(row, f"{what} {clock(stall.last)} UTC"), last=stall.last)
         case = tally.case(self._title(stalls, context), subject_at(context, self.key))
-        case.first_time = min(stalled.stall.first for stalled in stalls)
-        case.last_time = max(stalled.stall.last for stalled in stalls)
-        case.spans = [stalled.span() for stalled in stalls]
+        case.cover([stalled.span() for stalled in stalls])
         # Packets came later on the same connections, if only a FIN or RST.
         if all(row.end_time > stall.last for row, stall in stalls):
             case.state = ProblemState.OVER
@@ -232,7 +228,7 @@ class _Fold(Fold):
             else f"{server} did not acknowledge data from clients"
         )
         connections = len({(stalled.row.capture, stalled.row.conversation) for stalled in stalls})
-        repetitions = f", and {times(len(stalls) - 1)} more" if len(stalls) > 1 else ""
+        repetitions = and_again(stalls)
         if self._only_large(stalls):
             sender, receiver = (server, "clients") if of_server else ("clients", server)
             return (

@@ -15,10 +15,9 @@ from dissectors.rows.conversation_facts import conversation_fact_in
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
-from ...context import Context
+from ...context import Context, Need
 from ...keys import by_server
 from ...names import Names, counted_names
-from ...need import Need
 from ...outages import is_remoting_server, named, subject_at
 from ...problem import Case, Confidence, Evidence, ProblemSeverity, Tally, connected
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold

@@ -10,9 +10,8 @@ from dissectors.ports import VIP_BELOW
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 
-from ...context import Context
+from ...context import Context, Need
 from ...names import first_of
-from ...need import Need
 from ...outages import failed_connects, surely_unanswered
 from ...problem import Case, ProblemSeverity, Subject
 from ...rule import BEHIND_PROXY, DiagnosisRule, Fold

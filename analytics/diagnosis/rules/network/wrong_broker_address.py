@@ -13,17 +13,14 @@ from dissectors.ports import NAMESRV, PROXY
 from dissectors.quantities import counted
 from dissectors.remoting.broker_addresses import SEPARATOR
 from dissectors.remoting.codes import RequestCode, ResponseCode
-from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
-from ...bounded import keep, state_in
-from ...context import BROKER, Context
-from ...keys import WHOLE, Add, Flow, whole
+from ...context import BROKER, Context, Need
+from ...keys import WHOLE, Add, Flow, keep, state_in, whole
 from ...names import first_of
-from ...need import Need
-from ...outages import failed_connects
+from ...outages import failed_connects, never_opened
 from ...problem import (
     Case,
     ProblemSeverity,
@@ -132,17 +129,19 @@ class _Fold(Fold):
         return entries
 
     def add_connection(self, row: ConversationRecord) -> None:
-        if _failed(row):
+        if never_opened(row):
             failed = state_in(self._failed, row.server_address, list, MAX_ADDRESSES)
             if failed is not None and len(failed) < MAX_FAILED:
                 failed.append(row)
-        elif row.server_bytes and len(self._reached) < MAX_ADDRESSES:
-            self._reached.add(row.server_address)
+        elif row.server_bytes:
+            keep(self._reached, row.server_address, MAX_ADDRESSES)
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return a case per address that cannot be right."""
         translated = self._translated(context)
-        reached = self._reached | {row.server_address for row in self.unended if not _failed(row)}
+        reached = self._reached | {
+            row.server_address for row in self.unended if not never_opened(row)
+        }
         for address, entry in sorted(self._named.items()):
             if address in reached:
                 continue
@@ -273,12 +272,8 @@ def _strange(host: str, clients: set[str]) -> str | None:
     return None
 
 
-def _failed(row: ConversationRecord) -> bool:
-    return row.end in tcp.NEVER_OPENED
-
-
 def _key(row: ConversationRecord) -> str | None:
-    return WHOLE if _failed(row) or row.server_bytes else None
+    return WHOLE if never_opened(row) or row.server_bytes else None
 
 
 RULE = DiagnosisRule(

@@ -9,17 +9,14 @@ from dissectors.endpoint import host_of
 from dissectors.grpc.names import OK, TELEMETRY
 from dissectors.quantities import counted
 from dissectors.remoting.row_facts.names import ENDPOINT, REQUESTED_ENDPOINT, fact_in, facts_in
-from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.outcome import RECEIVE_CALLS, SEND_CALLS
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import keep, state_in
-from ...context import Context
-from ...keys import WHOLE
+from ...context import Context, Need
+from ...keys import WHOLE, keep, state_in
 from ...names import listed
-from ...need import Need
-from ...outages import failed_connects, surely_unanswered
+from ...outages import failed_connects, never_opened, surely_unanswered
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from .wrong_broker_address import is_ip
@@ -52,8 +49,8 @@ class _Address:
             (self.known, fact_in(row.facts, REQUESTED_ENDPOINT)),
             (self.clients, host_of(row.client_address)),
         ):
-            if one and len(kept) < MAX_ADDRESSES:
-                kept.add(one)
+            if one:
+                keep(kept, one, MAX_ADDRESSES)
 
 
 class _Fold(Fold):
@@ -76,7 +73,7 @@ class _Fold(Fold):
             entry.add(row, address)
 
     def add_connection(self, row: ConversationRecord) -> None:
-        if _failed(row):
+        if never_opened(row):
             failed = state_in(self._failed, row.server_address, list, MAX_ADDRESSES)
             if failed is None:
                 return
@@ -85,12 +82,14 @@ class _Fold(Fold):
                 # The earliest stay, whatever the order of rows.
                 failed.sort(key=lambda item: (item.start_time, item.capture, item.conversation))
                 failed.pop()
-        elif len(self._reached) < MAX_ADDRESSES:
-            self._reached.add(row.server_address)
+        else:
+            keep(self._reached, row.server_address, MAX_ADDRESSES)
 
     def cases(self, context: Context) -> Iterable[Case]:
         """Return a case per address at which every connect failed."""
-        reached = self._reached | {row.server_address for row in self.unended if not _failed(row)}
+        reached = self._reached | {
+            row.server_address for row in self.unended if not never_opened(row)
+        }
         for address, entry in sorted(self._named.items()):
             # The client asked there for the route, so it is right at least for that client.
             if address in reached or address in entry.asked:
@@ -143,10 +142,6 @@ def _unresolved(address: str, entry: _Address) -> Case:
     return case
 
 
-def _failed(row: ConversationRecord) -> bool:
-    return row.end in tcp.NEVER_OPENED
-
-
 def _key(row: ExchangeRecord) -> str | None:
     return WHOLE if row.request_name == QUERY else None
 
@@ -193,7 +188,7 @@ RULE = DiagnosisRule(
         Exchanges(key=_key, responses={OK}, with_facts=True),
         Exchanges(key=_next_key, with_facts=True),
     ),
-    connections=lambda row: WHOLE if _failed(row) or row.server_bytes else None,
+    connections=lambda row: WHOLE if never_opened(row) or row.server_bytes else None,
     takes_pending=True,
     references=(
         "apache/rocketmq-clients#1078",

@@ -7,12 +7,11 @@ from typing import Final
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
+from ...context import Need
 from ...names import listed
-from ...need import Need
 from ...problem import ProblemSeverity
-from ...refusals import refused_with
+from ...refusals import RefusingBroker, refused_with
 from ...rule import COVERED, DiagnosisRule
-from .refusing_broker import RefusingBroker
 
 MARK: Final = "broker unable to service, until"
 """SendMessageProcessor.preSend, ReplyMessageProcessor."""

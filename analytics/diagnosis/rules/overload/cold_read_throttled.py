@@ -7,10 +7,9 @@ from typing import Final
 from dissectors.remoting.code_sets import FETCHES
 from dissectors.remoting.codes import ResponseCode
 
-from ...context import Context
+from ...context import Context, Need
 from ...keys import by_group, with_remark
 from ...names import listed
-from ...need import Need
 from ...problem import ProblemSeverity
 from ...refusals import Refusals
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges
@@ -21,7 +20,7 @@ MARK: Final = "reading cold data"
 
 class _Fold(Refusals):
     def title(self, context: Context) -> str:
-        brokers = listed(context.broker(address) for address in self.brokers)
+        brokers = listed(map(context.broker, self.brokers))
         return (
             f"{brokers} refused {self.what} of group {self.key}:"
             " it reads old messages, which are no longer in memory"

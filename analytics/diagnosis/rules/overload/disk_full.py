@@ -9,12 +9,10 @@ from dissectors.foreign import real_of
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
-from ...need import Need
+from ...context import Context, Need
 from ...problem import Case, ProblemSeverity
-from ...refusals import refused_with
+from ...refusals import RefusingBroker, refused_with
 from ...rule import COVERED, DiagnosisRule
-from .refusing_broker import RefusingBroker
 
 MARKS: Final = ("disk is full", "maybe disk full")
 """SendMessageProcessor.handlePutMessageResult, SERVICE_NOT_AVAILABLE: brokers since 4.8, and

@@ -7,12 +7,10 @@ from typing import Final
 from dissectors.quantities import counted
 from dissectors.remoting.codes import ResponseCode
 
-from ...context import Context
-from ...need import Need
+from ...context import Context, Need
 from ...problem import ProblemSeverity
-from ...refusals import refused_with
+from ...refusals import RefusingBroker, refused_with
 from ...rule import COVERED, DiagnosisRule
-from .refusing_broker import RefusingBroker
 
 MARKS: Final = ("in-sync replicas not enough", "IN_SYNC_REPLICAS_NOT_ENOUGH")
 """SendMessageProcessor.handlePutMessageResult; the name if a message is returned"""

@@ -6,11 +6,10 @@ from typing import Final
 
 from dissectors.remoting.codes import ResponseCode
 
-from ...need import Need
+from ...context import Need
 from ...problem import ProblemSeverity
-from ...refusals import refused_with
+from ...refusals import RefusingBroker, refused_with
 from ...rule import COVERED, DiagnosisRule
-from .refusing_broker import RefusingBroker
 
 MARKS: Final = (
     "create mapped file failed",

@@ -16,10 +16,9 @@ from ...context import Context
 from ...keys import WHOLE, Add, Flow, response_times
 from ...names import by_client, counted_names
 from ...problem import ProblemSeverity
-from ...refusals import refused_with
+from ...refusals import RefusingBroker, refused_with
 from ...rule import COVERED, DiagnosisRule, Exchanges
 from ...spells import HOUR
-from .refusing_broker import RefusingBroker
 
 MARK: Final = "[TIMEOUT_CLEAN_QUEUE]"
 _SENDERS: Final = "senders"

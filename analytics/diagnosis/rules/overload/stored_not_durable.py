@@ -11,12 +11,10 @@ from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
-from ...impact import Impact
+from ...context import Context, Need
 from ...keys import whole
 from ...names import counted_names
-from ...need import Need
-from ...problem import Case, ProblemSeverity
+from ...problem import Case, Impact, ProblemSeverity
 from ...refusals import Refusals, whole_of_sends
 from ...rule import COVERED, DiagnosisRule, Exchanges
 

@@ -9,9 +9,8 @@ from dissectors.remoting.codes import ResponseCode
 from ...context import Context
 from ...names import counted_names
 from ...problem import ProblemSeverity
-from ...refusals import refused_with
+from ...refusals import RefusingBroker, refused_with
 from ...rule import COVERED, DiagnosisRule
-from .refusing_broker import RefusingBroker
 
 MARKS: Final = ("[OVERLOAD]", "too many requests and system thread pool busy")
 """NettyRemotingAbstract.processRequestCommand, RejectedExecutionException: servers of 4.x and 5.x,

@@ -152,7 +152,7 @@ class _Fold(Refusals):
         return replace(subject, client=only(named))
 
     def title(self, context: Context) -> str:
-        servers = listed(context.server(address) for address in self.brokers)
+        servers = listed(map(context.server, self.brokers))
         clients = self.named(_CLIENT)
         refused_clients = (
             listed(clients) if clients else listed(host_of(address) for address in self.clients)

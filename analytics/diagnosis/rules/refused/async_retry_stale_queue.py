@@ -12,11 +12,10 @@ from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
+from ...context import Context, Need
 from ...keys import by_topic, with_remark
 from ...messages import ObservedMessage
 from ...names import listed, only
-from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown
 from ...refusals import Refusals
 from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges

@@ -8,9 +8,8 @@ from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
+from ...context import Context, Need
 from ...keys import whole
-from ...need import Need
 from ...problem import ProblemSeverity
 from ...refusals import Refusals
 from ...rule import REFUSED_CALL, DiagnosisRule, Exchanges

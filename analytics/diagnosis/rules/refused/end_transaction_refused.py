@@ -9,10 +9,9 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.remoting.row_facts.names import DECISION, fact_in
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
+from ...context import Context, Need
 from ...keys import whole
 from ...names import counted_names, listed
-from ...need import Need
 from ...problem import ProblemSeverity, first_line
 from ...refusals import CALL_REFUSALS, Refusals
 from ...rule import COVERED, DiagnosisRule, Exchanges

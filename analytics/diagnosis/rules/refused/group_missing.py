@@ -67,13 +67,13 @@ class _Fold(Refusals):
 
     def subject(self, context: Context) -> Subject:
         return Subject(
-            broker=only(context.broker(address) for address in self.brokers),
+            broker=only(map(context.broker, self.brokers)),
             topic=only(self.topics),
             group=self.key,
         )
 
     def title(self, context: Context) -> str:
-        brokers = listed(context.refuser(address) for address in self.brokers)
+        brokers = listed(map(context.refuser, self.brokers))
         return f"consumer group {self.key} does not exist on {brokers}: {self.what} refused"
 
     def details(self, context: Context) -> list[str]:

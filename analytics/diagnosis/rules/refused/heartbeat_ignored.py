@@ -8,21 +8,18 @@ from typing import Final
 
 from dissectors.quantities import counted
 from dissectors.remoting.code_sets import FETCHES
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.row_facts.names import RESPELLED, facts_in
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import keep
-from ...context import Context
-from ...keys import WHOLE, Add, Flow, whole
+from ...context import Context, Need
+from ...keys import HEARTBEAT, WHOLE, Add, Flow, has_room, keep, whole
 from ...names import Names, counted_names, listed, only
-from ...need import Need
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, asked
 from ...rule import DiagnosisRule, Exchanges, Fold
 from ...spells import joined
 
 MAX_CLIENTS: Final = 4_096
-_BEAT: Final = int(RequestCode.HEART_BEAT)
 _UNKNOWN_GROUP: Final = int(ResponseCode.SUBSCRIPTION_NOT_EXIST)
 _SERVED: Final = frozenset(
     (
@@ -46,13 +43,13 @@ class _Fold(Fold):
         self._refused: Counter[tuple[str, str]] = Counter()
 
     def adder_of(self, flow: Flow) -> Add:
-        return self._add_beats if flow.request_code == _BEAT else self._add_pulls
+        return self._add_beats if flow.request_code == HEARTBEAT else self._add_pulls
 
     def _add_beats(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:
             names = facts_in(row.facts, RESPELLED)
             place = row.client_address, row.server_address
-            if not names or (place not in self._beats and len(self._beats) >= MAX_CLIENTS):
+            if not names or not has_room(self._beats, place, MAX_CLIENTS):
                 continue
             beats = self._beats.setdefault(place, Tally())
             beats.add(asked(row, f"HEART_BEAT with {', '.join(names)}"))
@@ -66,7 +63,7 @@ class _Fold(Fold):
         # All rows of a flow have one code, so one row shows it for all.
         if row.response_code in _SERVED:
             keep(self._served, place, MAX_CLIENTS)
-        elif place in self._refused or len(self._refused) < MAX_CLIENTS:
+        elif has_room(self._refused, place, MAX_CLIENTS):
             self._refused[place] += len(rows)
 
     def cases(self, context: Context) -> Iterable[Case]:
@@ -132,7 +129,7 @@ RULE = DiagnosisRule(
     grpc="Not covered: heartbeats of gRPC are not JSON.",
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests={_BEAT}, with_facts=True, of_flow=True),
+        Exchanges(key=whole, requests={HEARTBEAT}, with_facts=True, of_flow=True),
         Exchanges(key=whole, requests=FETCHES, responses=_SERVED, of_flow=True),
         Exchanges(
             key=lambda row: WHOLE if row.request_code in FETCHES else None,

@@ -7,15 +7,14 @@ from typing import Final, NamedTuple
 
 from dissectors.quantities import counted
 from dissectors.remoting.code_sets import FETCHES
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.row_facts.heartbeats import consumers_in, subscriptions_in
 from dissectors.remoting.row_facts.names import MAX_FACTS
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
-from ...keys import Add, Flow, whole
+from ...context import Context, Need
+from ...keys import HEARTBEAT, Add, Flow, whole
 from ...names import listed, only
-from ...need import Need
 from ...problem import (
     Case,
     Evidence,
@@ -36,7 +35,6 @@ LEAST: Final = 2
 """refused pulls after such a heartbeat: one may have overtaken it"""
 MAX_ROWS: Final = 50_000
 """maximum heartbeats and refused pulls"""
-_BEAT: Final = int(RequestCode.HEART_BEAT)
 _UNKNOWN: Final = int(ResponseCode.SUBSCRIPTION_NOT_EXIST)
 _Place = tuple[str, str, str]
 """group, and `address:port` of the client and the broker: a group on one connection"""
@@ -61,7 +59,7 @@ class _Fold(Fold):
         self._rows = 0
 
     def adder_of(self, flow: Flow) -> Add:
-        return self._add_beats if flow.request_code == _BEAT else self._add_pulls
+        return self._add_beats if flow.request_code == HEARTBEAT else self._add_pulls
 
     def _has_room(self) -> bool:
         self._rows += 1
@@ -158,7 +156,7 @@ RULE = DiagnosisRule(
     grpc="Not covered: gRPC clients have no such heartbeats: their proxy keeps the subscriptions.",
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests={_BEAT}, with_facts=True, of_flow=True),
+        Exchanges(key=whole, requests={HEARTBEAT}, with_facts=True, of_flow=True),
         Exchanges(key=whole, requests=FETCHES, responses={_UNKNOWN}, of_flow=True),
     ),
     limits=(

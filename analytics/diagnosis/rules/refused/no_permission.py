@@ -12,7 +12,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import READ, WRITE, answered_route
 from ...context import Context
-from ...keys import whole
+from ...keys import ROUTE, is_own_topic, keep, keep_least, keep_most, whole
 from ...names import listed, only
 from ...problem import (
     MOST_EVIDENCE,
@@ -21,13 +21,11 @@ from ...problem import (
     ProblemSeverity,
     Subject,
     Tally,
-    place_of,
     shown,
     time_of,
 )
 from ...refusals import CALL_REFUSALS, Refusals, whole_of_sends
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
-from ...topics import is_own_topic
 from .acl_signature import reason_of
 
 MAX_ROUTED: Final = 10_000
@@ -69,10 +67,6 @@ class _Refused(Refusals):
         broker = context.refuser(self.key)
         topic = only(self.topics)
         of = f" of topic {topic}" if topic else ""
-        if self.kind == _SENDING:
-            return f"{broker} refused {self.what}{of}: it is read-only"
-        if self.kind == "pulling":
-            return f"{broker} refused {self.what}{of}: it may not be read"
         return f"{broker} refused {self.what}{of}: it {_SAID.get(self.kind, 'forbids that')}"
 
     @property
@@ -104,10 +98,7 @@ class _Fold(Fold):
             self._take_route(row)
             return
         if row.request_code == CHANGE:
-            topic = row.topic or ""
-            if topic in self.changed or len(self.changed) < MAX_ROUTED:
-                time = time_of(row)
-                self.changed[topic] = min(self.changed.get(topic, time), time)
+            keep_least(self.changed, row.topic or "", time_of(row), MAX_ROUTED)
             return
         kind = kind_of(row.remark) or ""
         if kind not in self.refused:
@@ -188,10 +179,7 @@ class _Fold(Fold):
                 continue
             place = routed.name, topic
             if routed.perm & READ and routed.perm & WRITE:
-                if place in self.open_again or len(self.open_again) < MAX_ROUTED:
-                    time = row.response_time or 0
-                    if time >= self.open_again.get(place, 0):
-                        self.open_again[place] = time
+                keep_most(self.open_again, place, row.response_time or 0, MAX_ROUTED)
                 continue
             key = routed.name, routed.perm
             if key not in self.closed:
@@ -200,11 +188,9 @@ class _Fold(Fold):
                 self.closed[key], self.topics[key] = Tally(), set()
             what = f"route of {topic}: {routed.name} has permission {routed.perm}"
             self.closed[key].add(shown(row, f"{what} ({_EFFECTS[routed.perm & 6][0]})"))
-            if len(self.topics[key]) < MAX_ROUTED:
-                self.topics[key].add(topic)
+            keep(self.topics[key], topic, MAX_ROUTED)
 
 
-ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 CHANGE: Final = int(RequestCode.UPDATE_AND_CREATE_TOPIC)
 _BITS: Final = {_SENDING: WRITE, "pulling": READ}
 _EFFECTS: Final = {
@@ -217,7 +203,7 @@ _EFFECTS: Final = {
 
 def _with(evidence: list[Evidence], routes: list[Evidence]) -> list[Evidence]:
     """Return evidence with a position for a route with the same content."""
-    return sorted([*evidence[: MOST_EVIDENCE - 1], *routes[:1]], key=place_of)
+    return sorted([*evidence[: MOST_EVIDENCE - 1], *routes[:1]])
 
 
 def _has_queues(broker: RoutedBroker) -> bool:

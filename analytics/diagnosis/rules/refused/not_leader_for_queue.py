@@ -15,13 +15,13 @@ from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges
 class _Fold(Refusals):
     def subject(self, context: Context) -> Subject:
         return Subject(
-            broker=only(context.broker(address) for address in self.brokers),
+            broker=only(map(context.broker, self.brokers)),
             topic=self.key or None,
             group=only(self.groups),
         )
 
     def title(self, context: Context) -> str:
-        brokers = listed(context.broker(address) for address in self.brokers)
+        brokers = listed(map(context.broker, self.brokers))
         of = f" of topic {self.key}" if self.key else ""
         return f"{brokers} refused {self.what}{of}: the queue is at another broker now"
 

@@ -13,9 +13,8 @@ from dissectors.remoting.row_facts.names import PROPERTIES
 from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
-from ...keys import whole
-from ...need import Need
+from ...context import Context, Need
+from ...keys import says, whole
 from ...problem import Case, ProblemSeverity
 from ...refusals import CALL_REFUSALS, Refusals, whole_of_sends
 from ...rule import COVERED, DiagnosisRule, Exchanges
@@ -114,8 +113,7 @@ class _Fold(Refusals):
 
 
 def _key(row: ExchangeRecord) -> str | None:
-    remark = row.remark or ""
-    if not any(mark in remark for mark in _MARKS):
+    if not says(row, *_MARKS):
         return None
     if row.request_code == _BATCH and too_long(row) is None:
         return None  # refused because it is a batch
@@ -123,7 +121,7 @@ def _key(row: ExchangeRecord) -> str | None:
 
 
 def _key_of_call(row: ExchangeRecord) -> str | None:
-    marked = any(mark in (row.remark or "") for mark in _MARKS)
+    marked = says(row, *_MARKS)
     return whole_of_sends(row) if marked or row.response_code == _TOO_LARGE else None
 
 

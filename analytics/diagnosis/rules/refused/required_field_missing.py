@@ -50,7 +50,7 @@ class _Fold(Refusals):
         self.note_version(row)
 
     def title(self, context: Context) -> str:
-        servers = listed(context.broker(address) for address in self.brokers)
+        servers = listed(map(context.broker, self.brokers))
         fields = self.named(_FIELD)
         are = "is" if len(fields) == 1 else "are"
         missing = f"header {called('field', fields)} {are} missing"

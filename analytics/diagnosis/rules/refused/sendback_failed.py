@@ -9,12 +9,10 @@ from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
-from ...impact import Impact
+from ...context import Context, Need
 from ...keys import whole
 from ...names import called, listed
-from ...need import Need
-from ...problem import ProblemSeverity, first_line
+from ...problem import Impact, ProblemSeverity, first_line
 from ...refusals import Refusals
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges
 from .acl_signature import reason_of

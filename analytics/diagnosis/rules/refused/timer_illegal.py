@@ -12,9 +12,8 @@ from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
-from ...keys import whole, with_remark
-from ...need import Need
+from ...context import Context, Need
+from ...keys import says, whole, with_remark
 from ...problem import Case, ProblemSeverity
 from ...refusals import CALL_REFUSALS, Refusals, whole_of_sends
 from ...rule import COVERED, DiagnosisRule, Exchanges
@@ -70,7 +69,7 @@ class _Fold(Refusals):
 
 
 def _key_of_call(row: ExchangeRecord) -> str | None:
-    marked = any(mark in (row.remark or "") for mark in (TOO_LONG, OFF, CROWDED))
+    marked = says(row, TOO_LONG, OFF, CROWDED)
     return whole_of_sends(row) if marked or row.response_code == _CALL else None
 
 

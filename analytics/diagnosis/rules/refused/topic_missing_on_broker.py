@@ -10,11 +10,11 @@ from dissectors.rows.outcome import is_send
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
+from ...keys import says, user_topic
 from ...names import listed, only
 from ...problem import ProblemSeverity, Subject
 from ...refusals import CALL_REFUSALS, Refusals, whole_of_sends
 from ...rule import COVERED, DiagnosisRule, Exchanges
-from ...topics import is_own_topic
 
 _REQUESTS: Final = (
     SENDS
@@ -35,13 +35,13 @@ _MARK: Final = "not exist, apply first please"
 class _Fold(Refusals):
     def subject(self, context: Context) -> Subject:
         return Subject(
-            broker=only(context.broker(address) for address in self.brokers),
+            broker=only(map(context.broker, self.brokers)),
             topic=self.key,
             group=only(self.groups),
         )
 
     def title(self, context: Context) -> str:
-        brokers = listed(context.refuser(address) for address in self.brokers)
+        brokers = listed(map(context.refuser, self.brokers))
         many = len({context.broker(address) for address in self.brokers}) > 1
         if self._sends:
             make = f", and {brokers} {'do' if many else 'does'} not create it"
@@ -66,14 +66,9 @@ class _Fold(Refusals):
         return any(map(is_send, self.requests))
 
 
-def _key(row: ExchangeRecord) -> str | None:
-    # System topics are created when they are first needed.
-    return None if is_own_topic(row.topic) else row.topic
-
-
 def _key_of_call(row: ExchangeRecord) -> str | None:
-    refused = _MARK in (row.remark or "") and whole_of_sends(row) is not None
-    return _key(row) if refused else None
+    refused = says(row, _MARK) and whole_of_sends(row) is not None
+    return user_topic(row) if refused else None
 
 
 RULE = DiagnosisRule(
@@ -97,7 +92,8 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=_key, requests=_REQUESTS, responses={ResponseCode.TOPIC_NOT_EXIST}),
+        # System topics are created when they are first needed.
+        Exchanges(key=user_topic, requests=_REQUESTS, responses={ResponseCode.TOPIC_NOT_EXIST}),
         Exchanges(key=_key_of_call, responses=CALL_REFUSALS),
     ),
     references=("apache/rocketmq#2042", "apache/rocketmq#2090"),

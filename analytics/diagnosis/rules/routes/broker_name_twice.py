@@ -9,17 +9,16 @@ RocketMQ: RouteInfoManager.registerBroker.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Final
 
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
-from ...bounded import state_in
-from ...context import Context
-from ...keys import Add, Flow, whole
+from ...context import Context, Need
+from ...keys import ROUTE, SUCCESS, Add, Flow, state_in, whole
 from ...names import listed
-from ...need import Need
 from ...problem import (
     Case,
     Evidence,
@@ -29,7 +28,6 @@ from ...problem import (
     clock,
     clock_after,
     end_of,
-    place_of,
     shown,
 )
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
@@ -45,9 +43,7 @@ MAX_TIMES: Final = 500
 """maximum times kept per route"""
 SETTLED: Final = 1_000_000_000
 """ns after which a registration takes effect in routes"""
-_ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 _REGISTER: Final = int(RequestCode.REGISTER_BROKER)
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
 class _Registered:
@@ -63,10 +59,8 @@ class _Registered:
     def add(self, evidence: Evidence) -> None:
         """Add a registration."""
         self.count += 1
-        if place_of(evidence) < place_of(self.first):
-            self.first = evidence
-        if place_of(evidence) > place_of(self.last):
-            self.last = evidence
+        self.first = min(self.first, evidence)
+        self.last = max(self.last, evidence)
 
 
 class _Named:
@@ -81,7 +75,7 @@ class _Named:
     def twice(self) -> dict[str, Tally]:
         """Return addresses registered at once although routes have only one of them."""
         tallies: dict[str, Tally] = {}
-        every = sorted(self.registered.values(), key=lambda item: place_of(item.first))
+        every = sorted(self.registered.values(), key=attrgetter("first"))
         for number, registered in enumerate(every):
             for other in every[number + 1 :]:
                 if other.first.time > registered.last.time:
@@ -110,7 +104,7 @@ class _Named:
             if meanwhile and len(both & addresses) == 1:
                 row = times[min(meanwhile)]
                 proofs.append(shown(row, f"route of {row.topic}: it is at {listed(addresses)}"))
-        return min(proofs, key=place_of, default=None)
+        return min(proofs, default=None)
 
 
 class _Fold(Fold):
@@ -234,7 +228,7 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(
         Exchanges(key=whole, requests={_REGISTER}, of_flow=True),
-        Exchanges(key=whole, requests={_ROUTE}, responses={_SUCCESS}, of_flow=True),
+        Exchanges(key=whole, requests={ROUTE}, responses={SUCCESS}, of_flow=True),
     ),
     limits=(
         "Visible only if both the registrations of the brokers and the route requests of clients"

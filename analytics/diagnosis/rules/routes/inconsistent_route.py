@@ -7,17 +7,15 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Final, NamedTuple
 
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import REMEMBERED, AnsweredRoute, answered_route
-from ...context import Context
-from ...keys import whole
+from ...context import Context, Need
+from ...keys import HEARTBEAT, ROUTE, SUCCESS, is_own_topic, keep, state_in, whole
 from ...names import called, listed, only
-from ...need import Need
 from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, shown
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
-from ...topics import is_own_topic
 
 MAX_TOPICS: Final = 5000
 MAX_SERVERS: Final = 16
@@ -28,9 +26,6 @@ TOGETHER: Final = 10_000_000_000
 SETTLED: Final = 15_000_000_000
 """ns that NameServers may differ when a broker dies: each checks for silent ones every 5 or 10 s
 (RouteInfoManager.scanNotActiveBroker)"""
-_HEARTBEAT: Final = int(RequestCode.HEART_BEAT)
-_ROUTE_REQUEST: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 _MISSING: Final = int(ResponseCode.TOPIC_NOT_EXIST)
 _MOST_LISTED: Final = 8
 _RouteContent = frozenset[tuple[str, str]]
@@ -63,20 +58,17 @@ class _Fold(Fold):
         """NameServer and route whose names were recorded"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        if row.request_code == _HEARTBEAT:
-            if len(self.served) < MAX_SERVERS * MAX_SERVERS:
-                self.served.add(row.server_address)
+        if row.request_code == HEARTBEAT:
+            keep(self.served, row.server_address, MAX_SERVERS * MAX_SERVERS)
             return
         route = answered_route(row)
         self._note_names(row.server_address, route)
         topic = row.topic or ""
-        if topic not in self.topics and len(self.topics) >= MAX_TOPICS:
+        servers = state_in(self.topics, topic, dict[str, list[_Response]], MAX_TOPICS)
+        if servers is None:
             return
-        servers = self.topics.setdefault(topic, {})
-        if row.server_address not in servers and len(servers) >= MAX_SERVERS:
-            return
-        responses = servers.setdefault(row.server_address, [])
-        if len(responses) >= MAX_RESPONSES:
+        responses = state_in(servers, row.server_address, list[_Response], MAX_SERVERS)
+        if responses is None or len(responses) >= MAX_RESPONSES:
             return
         content, names = _content_of(route)
         what = f"route of {topic} by {row.server_address}: {names}"
@@ -145,10 +137,8 @@ class _Difference(NamedTuple):
 
 
 def _case(one: str, other: str, differences: Sequence[_Difference]) -> Case:
-    tally = Tally()
     pairs = [pair for difference in differences for pair in difference.pairs]
-    for proof in {response.evidence for pair in pairs for response in pair}:
-        tally.add(proof)
+    tally = Tally.of({response.evidence for pair in pairs for response in pair})
     only_first = frozenset(said for mine, theirs in pairs for said in mine.said - theirs.said)
     only_second = frozenset(said for mine, theirs in pairs for said in theirs.said - mine.said)
     brokers = listed(name for name, _ in only_first | only_second)
@@ -236,7 +226,7 @@ def _side_by_side(
 def _key(row: ExchangeRecord) -> str | None:
     if row.server_address in answered_route(row).addresses:
         return None  # a proxy gives its own address for every broker
-    if row.missing_bytes or (row.response_code == _SUCCESS and not row.facts):
+    if row.missing_bytes or (row.response_code == SUCCESS and not row.facts):
         return None  # its response was not captured
     return None if is_own_topic(row.topic) else whole(row)
 
@@ -264,8 +254,8 @@ RULE = DiagnosisRule(
     grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=_key, requests={_ROUTE_REQUEST}, responses={_SUCCESS, _MISSING}),
-        Exchanges(key=whole, requests={_HEARTBEAT}, responses={_SUCCESS}, of_flow=True),
+        Exchanges(key=_key, requests={ROUTE}, responses={SUCCESS, _MISSING}),
+        Exchanges(key=whole, requests={HEARTBEAT}, responses={SUCCESS}, of_flow=True),
     ),
     references=(
         "apache/rocketmq-operator#227",

@@ -11,10 +11,9 @@ from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
-from ...context import BROKER, Context
+from ...context import BROKER, Context, Need
 from ...keys import by_server
-from ...names import first_of, times
-from ...need import Need
+from ...names import and_again, first_of
 from ...problem import (
     MOST_SPANS,
     Case,
@@ -87,9 +86,8 @@ class _Fold(ServerSilences):
             why = "it is a broker, not a NameServer" if is_one else "it never responded"
             return f"{self.key} did not respond to {requests_text}: {why}"
         longest = max(silences, key=lambda silence: (silence.goes_on, silence.length))
-        repetitions = f", and {times(len(silences) - 1)} more" if len(silences) > 1 else ""
         has = "has " if longest.goes_on else ""
-        hung = f"NameServer {self.key} {has}hung {_from_to(longest)}{repetitions}"
+        hung = f"NameServer {self.key} {has}hung {_from_to(longest)}{and_again(silences)}"
         if longest.goes_on:
             waiting = sum(wait.pending for wait in longest.waits)
             requests_text = counted(waiting, "request for a route", "requests for routes")

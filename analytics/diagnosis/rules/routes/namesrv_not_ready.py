@@ -6,9 +6,8 @@ from typing import Final
 
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
-from ...context import Context
+from ...context import Context, Need
 from ...keys import by_server, with_remark
-from ...need import Need
 from ...problem import ProblemSeverity, Subject, duration
 from ...refusals import Refusals
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges

@@ -11,11 +11,9 @@ from dissectors.remoting.row_facts.routes import MASTER_ID, RoutedBroker
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import REMEMBERED, WRITE, AnsweredRoute, answered_route
-from ...bounded import state_in
-from ...context import Context
-from ...keys import whole
+from ...context import Context, Need
+from ...keys import ROUTE, SUCCESS, has_room, is_own_topic, keep_least, state_in, whole, with_remark
 from ...names import called
-from ...need import Need
 from ...problem import (
     Case,
     Evidence,
@@ -26,19 +24,15 @@ from ...problem import (
     clock_after,
     end_of,
     period,
-    place_of,
     shown,
 )
 from ...refusals import Refusals
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 from ...spells import HOUR, SpellTally, Times
-from ...topics import is_own_topic
 from ..refused.sendback_failed import NO_MASTER
 
 MAX_BROKERS: Final = 5000
 MAX_SLAVES: Final = 16
-_ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 _BACK_ADVICE: Final = (
     "Find out from the master's log why it stopped. enableSlaveActingMaster, with"
@@ -70,15 +64,6 @@ class _Broker:
         self.closed: dict[str, Times] = {}
         """the same for routes in which the topic is not writable: perhaps a slave acting as master
         """
-
-    def note_proof(self, address: str, proof: Evidence) -> None:
-        """Keep the first route with a master."""
-        known = self.proofs.get(address)
-        if known is None:
-            if len(self.proofs) < MAX_SLAVES:
-                self.proofs[address] = proof
-        elif place_of(proof) < place_of(known):
-            self.proofs[address] = proof
 
     def absences(self) -> list[Tally]:
         """Return routes without a master, split at routes with one."""
@@ -122,7 +107,7 @@ class _Fold(Fold):
         """route, NameServer, whether it is a system topic -> state of the earlier equal route"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        if row.request_code != _ROUTE:
+        if row.request_code != ROUTE:
             self.sent_back.add_exchange(row)
             return
         time, route = row.response_time or 0, answered_route(row)
@@ -168,12 +153,12 @@ class _Fold(Fold):
         masters = broker.closed if closed else broker.masters
         _note(masters, as_master, time)
         for address in sorted(as_master):
-            if address in broker.tellers or len(broker.tellers) < MAX_SLAVES:
+            if has_room(broker.tellers, address, MAX_SLAVES):
                 _keep(broker.tellers.setdefault(address, set()), {row.server_address})
             known = broker.proofs.get(address)
             if known is None or end_of(row) <= known.time:
                 what = f"route of {row.topic}: {address} is the master of {routed.name}"
-                broker.note_proof(address, shown(row, what))
+                keep_least(broker.proofs, address, shown(row, what), MAX_SLAVES)
         proofs = [broker.proofs[address].time for address in as_master if address in broker.proofs]
         return _RouteState(
             max(proofs, default=time),
@@ -213,7 +198,7 @@ def _keep(kept: set[str], more: set[str]) -> None:
 
 def _note(kept: dict[str, Times], addresses: set[str], time: int) -> None:
     for address in sorted(addresses):
-        if address in kept or len(kept) < MAX_SLAVES:
+        if has_room(kept, address, MAX_SLAVES):
             kept.setdefault(address, Times()).add(time)
 
 
@@ -276,10 +261,6 @@ def _change(name: str, broker: _Broker) -> Case | None:
     return case
 
 
-def _sent_back(row: ExchangeRecord) -> str | None:
-    return whole(row) if NO_MASTER in (row.remark or "") else None
-
-
 RULE = DiagnosisRule(
     id="no-master",
     severity=ProblemSeverity.ERROR,
@@ -316,9 +297,9 @@ RULE = DiagnosisRule(
     grpc=BEHIND_PROXY,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=_route, requests={_ROUTE}, responses={_SUCCESS}),
+        Exchanges(key=_route, requests={ROUTE}, responses={SUCCESS}),
         Exchanges(
-            key=_sent_back,
+            key=with_remark(NO_MASTER, key=whole),
             requests={RequestCode.CONSUMER_SEND_MSG_BACK},
             responses={ResponseCode.SYSTEM_ERROR},
         ),

@@ -15,11 +15,9 @@ from dissectors.rows.outcome import RECEIVE_CALLS, SEND_CALLS, is_call
 from dissectors.rows.record import UNANSWERED, ExchangeRecord
 
 from ...answered_routes import answered_route
-from ...bounded import keep, state_in
-from ...context import Context
-from ...keys import whole
+from ...context import Context, Need
+from ...keys import ROUTE, SUCCESS, has_room, is_own_topic, keep, state_in, whole
 from ...names import counted_names, listed
-from ...need import Need
 from ...problem import (
     Case,
     Evidence,
@@ -32,7 +30,6 @@ from ...problem import (
     shown,
 )
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
-from ...topics import is_own_topic
 
 MAX_TOPICS: Final = 5000
 """maximum topics"""
@@ -48,10 +45,8 @@ POLL: Final = 30_000_000_000
 """ns between the route requests of a client: pollNameServerInterval"""
 GOES_ON: Final = 10_000_000_000
 """ns after which a topic that is requested repeatedly is certainly missing"""
-_ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 _REGISTER: Final = int(RequestCode.REGISTER_BROKER)
 _MISSING: Final = int(ResponseCode.TOPIC_NOT_EXIST)
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
 _ROUTE_CALLS: Final = frozenset(("QueryRoute", *SEND_CALLS, *RECEIVE_CALLS))
@@ -119,18 +114,18 @@ class _Fold(Fold):
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         time = row.request_time if row.request_time is not None else row.response_time or 0
-        good = row.response_code in (_SUCCESS, OK)
+        good = row.response_code in (SUCCESS, OK)
         if row.request_code == _REGISTER:
             for name, _ in answered_route(row).named if good else ():
                 key = row.server_address, name
-                if key in self.registered or len(self.registered) < MAX_TOPICS:
+                if has_room(self.registered, key, MAX_TOPICS):
                     times = self.registered.setdefault(key, set())
                     keep(times, time, MAX_ASKED)
             return
         if row.topic == DEFAULT_TOPIC:
             # A request without a response may have got a route that was not captured.
             good = good or row.response_code is None
-            if row.client_address in self.defaults or len(self.defaults) < MAX_CLIENTS:
+            if has_room(self.defaults, row.client_address, MAX_CLIENTS):
                 responses = self.defaults.setdefault(row.client_address, [])
                 if len(responses) < MAX_ASKED:
                     responses.append((time, good))
@@ -323,11 +318,11 @@ RULE = DiagnosisRule(
     grpc=COVERED,
     fold=_Fold,
     exchanges=(
-        Exchanges(key=whole, requests={_ROUTE}, responses={_MISSING, _SUCCESS}),
-        Exchanges(key=whole, requests={_REGISTER}, responses={_SUCCESS}),
+        Exchanges(key=whole, requests={ROUTE}, responses={_MISSING, SUCCESS}),
+        Exchanges(key=whole, requests={_REGISTER}, responses={SUCCESS}),
         Exchanges(
             key=lambda row: whole(row) if row.topic == DEFAULT_TOPIC else None,
-            requests={_ROUTE},
+            requests={ROUTE},
             statuses={UNANSWERED},
         ),
         Exchanges(

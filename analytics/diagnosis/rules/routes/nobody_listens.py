@@ -12,12 +12,10 @@ from dissectors.endpoint import host_of
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 
-from ...bounded import state_in
-from ...context import NAMESRV, Context
-from ...keys import WHOLE
+from ...context import NAMESRV, Context, Need
+from ...keys import WHOLE, has_room, keep, keep_most, state_in
 from ...names import MAX_NAMED, counted_names
-from ...need import Need
-from ...outages import PORTS, how_it_failed, server_of
+from ...outages import PORTS, how_it_failed, never_opened, server_of
 from ...problem import Case, Confidence, ProblemSeverity, Subject, Tally, connected
 from ...rule import COVERED, DiagnosisRule, Fold
 
@@ -65,7 +63,7 @@ class _Address:
         """Add a failed connect."""
         self.failed.add(connected(row, how_it_failed(row)), last=row.end_time)
         host = host_of(row.client_address)
-        if host in self.hosts or len(self.hosts) < MAX_NAMED:
+        if has_room(self.hosts, host, MAX_NAMED):
             self.hosts[host] += 1
             self.refused[host] += row.end == tcp.REFUSED
         if len(self.times) < MAX_NAMED:
@@ -96,12 +94,11 @@ class _Host:
     def add(self, row: ConversationRecord) -> None:
         """Add a connection."""
         server = row.server_address
-        if not _failed(row):
-            if server in self.worked or len(self.worked) < MAX_NAMED:
-                self.worked[server] = max(self.worked.get(server, 0), row.end_time)
-            if row.commands and len(self.speakers) < MAX_NAMED:
-                self.speakers.add(host_of(row.client_address))
-        elif server in self.failing or len(self.failing) < MAX_NAMED:
+        if not never_opened(row):
+            keep_most(self.worked, server, row.end_time, MAX_NAMED)
+            if row.commands:
+                keep(self.speakers, host_of(row.client_address), MAX_NAMED)
+        elif has_room(self.failing, server, MAX_NAMED):
             self.failing.setdefault(server, _Address()).add(row)
 
 
@@ -129,7 +126,7 @@ class _Fold(Fold):
         brokers = context.names_of_ports()
         work_now: dict[str, dict[str, int]] = {}
         for row in self.unended:
-            if not _failed(row):
+            if not never_opened(row):
                 of_host = work_now.setdefault(host_of(row.server_address), {})
                 of_host[row.server_address] = max(of_host.get(row.server_address, 0), row.end_time)
         for name, host in sorted(self._hosts.items()):
@@ -171,10 +168,6 @@ class _Fold(Fold):
             and context.servers.get(server) == NAMESRV
         ]
         return listed[0] if listed else None
-
-
-def _failed(row: ConversationRecord) -> bool:
-    return row.end in tcp.NEVER_OPENED
 
 
 def _case(

@@ -8,16 +8,14 @@ from typing import Final
 
 from dissectors.foreign import natural_of
 from dissectors.quantities import counted
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.row_facts.ext_fields import PULLS
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import answered_route
-from ...bounded import keep, state_in
-from ...context import Context
-from ...keys import Add, Flow
+from ...context import Context, Need
+from ...keys import ROUTE, Add, Flow, keep, state_in, user_topic
 from ...names import MAX_NAMED, listed
-from ...need import Need
 from ...problem import (
     Case,
     ProblemSeverity,
@@ -29,11 +27,9 @@ from ...problem import (
     shown,
 )
 from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges, Fold
-from ...topics import is_own_topic
 
 MAX_SIZES: Final = 64
 """maximum different queue counts of one broker"""
-_ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 _CODES: Final = frozenset((int(ResponseCode.SYSTEM_ERROR), int(ResponseCode.INVALID_PARAMETER)))
 _ILLEGAL: Final = re.compile(r"^queueId\[(\d{1,9})\] is illegal.*readQueueNums:\[(\d{1,9})\]")
 """PullMessageProcessor: a queue that the topic does not have"""
@@ -73,8 +69,8 @@ class _Broker:
         self.refused.add(shown(row))
         keep(self.queues, queue, MAX_NAMED)
         self.left = max(self.left, left)
-        if row.group and len(self.groups) < MAX_NAMED:
-            self.groups.add(row.group)
+        if row.group:
+            keep(self.groups, row.group, MAX_NAMED)
 
     def reduction(self) -> tuple[int, int] | None:
         """Return the former and current queue counts; None if no route shows a reduction."""
@@ -194,12 +190,8 @@ def _place(row: ExchangeRecord) -> tuple[int, str, int, int]:
     return end_of(row), row.capture, row.response_packet or 0, row.conversation
 
 
-def _topic(row: ExchangeRecord) -> str | None:
-    return None if is_own_topic(row.topic) else row.topic
-
-
 def _refused_topic(row: ExchangeRecord) -> str | None:
-    return _topic(row) if _ILLEGAL.search(row.remark or "") else None
+    return user_topic(row) if _ILLEGAL.search(row.remark or "") else None
 
 
 RULE = DiagnosisRule(
@@ -228,8 +220,8 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(
         Exchanges(
-            key=_topic,
-            requests={_ROUTE},
+            key=user_topic,
+            requests={ROUTE},
             responses={ResponseCode.SUCCESS},
             with_facts=True,
             of_flow=True,

@@ -12,10 +12,9 @@ from dissectors.remoting.code_sets import FETCHES, SENDS
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
+from ...context import Context, Need
 from ...keys import by_topic
 from ...names import MAX_NAMED, counted_names, listed
-from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, clock, shown, time_of
 from ...rule import DiagnosisRule, Exchanges, Fold
 

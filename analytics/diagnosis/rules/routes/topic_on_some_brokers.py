@@ -9,13 +9,12 @@ from dissectors.remoting.topic_names import DEFAULT_TOPIC
 from dissectors.rows.record import ExchangeRecord
 
 from ...answered_routes import WRITE
-from ...context import ROUTE, Context
+from ...context import Context, Need
+from ...keys import ROUTE, user_topic
 from ...names import listed
-from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, clock, end_of, shown
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 from ...spells import joined
-from ...topics import is_own_topic
 
 
 class _Fold(Fold):
@@ -67,10 +66,6 @@ def _place(row: ExchangeRecord) -> tuple[int, str, int]:
     return end_of(row), row.capture, row.response_packet or 0
 
 
-def _key(row: ExchangeRecord) -> str | None:
-    return None if is_own_topic(row.topic) else row.topic
-
-
 RULE = DiagnosisRule(
     id="topic-on-some-brokers",
     severity=ProblemSeverity.WARNING,
@@ -100,7 +95,7 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(
         Exchanges(
-            key=_key,
+            key=user_topic,
             requests={ROUTE},
             responses={ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST},
         ),

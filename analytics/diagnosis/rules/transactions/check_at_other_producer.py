@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...context import Context
-from ...impact import Impact
+from ...context import Context, Need
 from ...names import listed, was
-from ...need import Need
-from ...problem import Case, ProblemSeverity, Tally
+from ...problem import Case, Impact, ProblemSeverity, Tally
 from ...rule import COVERED, DiagnosisRule
 from .halves import (
     OF_HALVES,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...context import Context
+from ...context import Context, Need
 from ...names import listed
-from ...need import Need
 from ...problem import Case, ProblemSeverity
 from ...rule import COVERED, DiagnosisRule
 from ...spells import joined, span_of, spells
@@ -18,6 +17,7 @@ from .halves import (
     by_group_and_topic,
     keys_text,
     named_halves,
+    of_and_to,
     subject_of,
 )
 
@@ -41,8 +41,6 @@ def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) 
     tally.count = sum(checks)
     count = len(halves)
     silent = sum(not half.unknown.count for half in halves)
-    of = f" of {group}" if group else ""
-    to = f" to {topic}" if topic else ""
     often = f"{min(checks)} to {max(checks)}" if min(checks) != max(checks) else f"{checks[0]}"
     each = " each" if count > 1 else ""
     producers = {context.client(end) for half in halves for end in half.proxied or half.responders}
@@ -55,8 +53,8 @@ def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) 
         else "no response decided one"
     )
     case = tally.case(
-        f"the broker checked back {often} times{each} for {named_halves(halves)}{of}{to}{turns}:"
-        f" {outcome}",
+        f"the broker checked back {often} times{each} for {named_halves(halves)}"
+        f"{of_and_to(group, topic)}{turns}: {outcome}",
         subject_of(halves, context),
     )
     if len(producers) > 1:

@@ -15,11 +15,10 @@ from dissectors.remoting.row_facts.values import number_in, number_of
 from dissectors.rows.outcome import RECEIVE_CALLS
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
-from ...impact import Impact
+from ...context import Context, Need
+from ...keys import has_room, keep
 from ...names import MAX_NAMED, listed, only, subject_of, was
-from ...need import Need
-from ...problem import MS, Case, Evidence, ProblemSeverity, Tally, duration, shown
+from ...problem import MS, Case, Evidence, Impact, ProblemSeverity, Tally, duration, shown
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 
 LATE_ID: Final = "delivered-late"
@@ -97,7 +96,7 @@ class _Fold(Fold):
             return
         key = row.unique_key or fact_in(row.facts, FIRST_KEY)  # of a call and of the pop behind it
         place = key or row.server_address, row.queue_id, row.queue_offset
-        if place in self._messages or len(self._messages) < MAX_MESSAGES:
+        if has_room(self._messages, place, MAX_MESSAGES):
             evidence = shown(row, f"the first message asked for {duration(timed.asked * MS)}")
             before = self._messages.get(place)
             if before is None or evidence.time < before.evidence.time:
@@ -107,8 +106,8 @@ class _Fold(Fold):
             (self._groups, row.group),
             (self._releases, fact_in(row.facts, SERVER_VERSION)),
         ):
-            if name and len(kept) < MAX_NAMED:
-                kept.add(name)
+            if name:
+                keep(kept, name, MAX_NAMED)
 
     def cases(self, context: Context) -> Iterable[Case]:
         every = sorted(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...need import Need
+from ...context import Need
 from ...problem import ProblemSeverity
 from ...rule import COVERED, DiagnosisRule, Fold
 from .delay_ignored import LATE_ID

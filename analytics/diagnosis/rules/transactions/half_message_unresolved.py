@@ -11,13 +11,10 @@ from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.message_record import COMMITTED, ROLLED_BACK
 
-from ...bounded import keep
-from ...context import Context
-from ...impact import Impact
-from ...keys import WHOLE
+from ...context import Context, Need
+from ...keys import keep, with_commands
 from ...names import times
-from ...need import Need
-from ...problem import Case, Confidence, ProblemSeverity, Tally, duration
+from ...problem import Case, Confidence, Impact, ProblemSeverity, duration
 from ...rule import COVERED, DiagnosisRule
 from ...stored import half_words
 from .halves import (
@@ -32,6 +29,7 @@ from .halves import (
     keys_text,
     stored_half,
     subject_of,
+    tally_of_stored,
 )
 
 MAX_CONNECTIONS: Final = 50_000
@@ -130,10 +128,7 @@ def _settle(case: Case, halves: list[ObservedHalf], context: Context) -> None:
 
 
 def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) -> Case:
-    tally = Tally()
-    for message in halves:
-        if message.stored is not None:
-            tally.add(message.stored)
+    tally = tally_of_stored(halves)
     until = context.last_time or tally.last
     # It is undecided until the end of the capture, not only when it was sent.
     tally.last = until
@@ -159,11 +154,6 @@ def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) 
     case.details.append(f"the broker {checked} in the capture")
     case.details.append(keys_text(halves))
     return case
-
-
-def _connection(row: ConversationRecord) -> str | None:
-    """Return the only key for connections with commands."""
-    return WHOLE if row.commands else None
 
 
 RULE = DiagnosisRule(
@@ -200,7 +190,7 @@ RULE = DiagnosisRule(
     impact=Impact.INVISIBLE,
     fold=_Fold,
     exchanges=OF_HALVES,
-    connections=_connection,
+    connections=with_commands,
     references=(
         "apache/rocketmq#1517",
         "apache/rocketmq#8158",

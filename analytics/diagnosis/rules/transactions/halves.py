@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Final
 
 from dissectors.broker_store.evidence import StoredHalfState
 from dissectors.grpc.names import CODES
 from dissectors.remoting.code_sets import SENDS
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.row_facts.names import (
     CHECKED,
     DECISION,
@@ -26,12 +27,12 @@ from dissectors.remoting.row_facts.names import (
 from dissectors.rows.outcome import SEND_CALLS
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import keep, state_in
 from ...context import Context
-from ...keys import WHOLE
+from ...keys import SUCCESS, WHOLE, has_room, keep, state_in
 from ...names import only
-from ...problem import Evidence, Subject, Tally, asked, place_of, shown, time_of
+from ...problem import Evidence, Subject, Tally, asked, shown, time_of
 from ...rule import Exchanges, Fold
+from ...stored import half_words
 
 END: Final = int(RequestCode.END_TRANSACTION)
 CHECK: Final = int(RequestCode.CHECK_TRANSACTION_STATE)
@@ -44,8 +45,7 @@ MAX_MESSAGES: Final = 20_000
 MAX_CLIENTS: Final = 8
 MOST_NAMED: Final = 5
 """maximum messages in one sentence"""
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
-_DONE: Final = frozenset((None, _SUCCESS, CODES["OK"]))
+_DONE: Final = frozenset((None, SUCCESS, CODES["OK"]))
 END_CALL: Final = "EndTransaction"
 CHECK_CALL: Final = "RecoverOrphanedTransaction"
 """command of a proxy over the telemetry stream that forwards the broker's check"""
@@ -99,24 +99,19 @@ class ObservedHalf:
         return max(self.clients.values(), default=0)
 
     @property
-    def first_end(self) -> HalfEnd | None:
-        """The first commit or rollback."""
-        return min(self.ends.values(), key=lambda end: place_of(end.evidence), default=None)
+    def ordered_ends(self) -> list[HalfEnd]:
+        """The first commit and the first rollback, by time."""
+        return sorted(self.ends.values(), key=attrgetter("evidence"))
 
     @property
-    def decided(self) -> Evidence | None:
-        """The packet of the first commit or rollback."""
-        return None if self.first_end is None else self.first_end.evidence
+    def first_end(self) -> HalfEnd | None:
+        """The first commit or rollback."""
+        return next(iter(self.ordered_ends), None)
 
     @property
     def decision(self) -> str | None:
         """The first decision."""
         return None if self.first_end is None else self.first_end.decision
-
-    @property
-    def by_check(self) -> bool:
-        """Whether the first decision responded to a check."""
-        return self.first_end is not None and self.first_end.by_check
 
     @property
     def contradicts(self) -> bool:
@@ -163,18 +158,18 @@ def _take_send(half: ObservedHalf, row: ExchangeRecord) -> None:
     # The client's own send is the earliest: a proxy sends it on.
     if half.stored is None or time_of(row) < half.sent:
         half.sent, half.client = time_of(row), row.client_address
-    if half.stored is None or place_of(evidence) < place_of(half.stored):
+    if half.stored is None or evidence < half.stored:
         half.stored = evidence
         half.topic, half.group, half.broker = row.topic, row.group, row.server_address
 
 
 def _take_check(half: ObservedHalf, row: ExchangeRecord) -> None:
     client = f"{row.capture} {row.client_address}"
-    if client in half.clients or len(half.clients) < MAX_CLIENTS:
+    if has_room(half.clients, client, MAX_CLIENTS):
         half.clients[client] += 1
     keep(half.responders, row.server_address, MAX_CLIENTS)
-    if row.request_name == CHECK_CALL and len(half.proxied) < MAX_CLIENTS:
-        half.proxied.add(row.server_address)
+    if row.request_name == CHECK_CALL:
+        keep(half.proxied, row.server_address, MAX_CLIENTS)
     half.checks.add(
         asked(row, f"{row.client_address} checks back with {row.server_address} about {half.key}")
     )
@@ -198,7 +193,7 @@ def _take_end(half: ObservedHalf, row: ExchangeRecord) -> None:
         half.unknown.add(evidence)
         return
     before = half.ends.get(decision)
-    if before is None or place_of(evidence) < place_of(before.evidence):
+    if before is None or evidence < before.evidence:
         half.ends[decision] = HalfEnd(decision, evidence, checked, row.client_address)
 
 
@@ -257,6 +252,16 @@ def named_halves(halves: Sequence[ObservedHalf]) -> str:
     return f"half message {halves[0].key}" if len(halves) == 1 else f"{len(halves):,} half messages"
 
 
+def of_and_to(group: str, topic: str) -> str:
+    """Return the known ones of group and topic for a title: `` of group to topic``."""
+    return f"{f' of {group}' if group else ''}{f' to {topic}' if topic else ''}"
+
+
+def tally_of_stored(halves: Iterable[ObservedHalf]) -> Tally:
+    """Return a tally of the captured sends of half messages."""
+    return Tally.of(half.stored for half in halves if half.stored is not None)
+
+
 def keys_text(halves: Sequence[ObservedHalf]) -> str:
     """Return a sentence with the first keys."""
     return f"messages: {', '.join(half.key for half in halves[:MOST_NAMED])}"
@@ -265,6 +270,12 @@ def keys_text(halves: Sequence[ObservedHalf]) -> str:
 def stored_half(half: ObservedHalf, context: Context) -> StoredHalfState | None:
     """Return the state of a half message in a broker's store, or None."""
     return None if context.store is None else context.store.halves.get(half.key)
+
+
+def in_store(half: ObservedHalf, context: Context) -> str:
+    """Return how a half message ended according to a store, as the end of a sentence, or empty."""
+    stored = stored_half(half, context)
+    return "" if stored is None else f"; {half_words(stored)} according to the broker's store"
 
 
 def age_of(half: ObservedHalf, until: int | None) -> int:
@@ -278,7 +289,7 @@ def stored_time(half: ObservedHalf) -> int:
 
 
 OF_HALVES: Final = (
-    Exchanges(key=transactional, requests=SENDS, responses={_SUCCESS}, with_facts=True),
+    Exchanges(key=transactional, requests=SENDS, responses={SUCCESS}, with_facts=True),
     Exchanges(key=transactional, requests={END, CHECK}),
     Exchanges(key=_by_call, with_facts=True),
 )

@@ -7,26 +7,25 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from dissectors.quantities import counted
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.row_facts.names import DEADLINE_MS, fact_in
 from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...impact import Impact
-from ...keys import named_group
+from ...keys import SUCCESS, has_room, keep_least, named_group
 from ...names import MAX_NAMED, counted_names, only
 from ...problem import (
     MS,
     Case,
     Confidence,
     Evidence,
+    Impact,
     ProblemSeverity,
     Subject,
     Tally,
     asked,
     duration,
-    place_of,
     shown,
 )
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
@@ -47,7 +46,6 @@ MANY_POPPED: Final = 20
 """popped messages of which none was acknowledged"""
 LONG_POPPED: Final = 30_000_000_000
 """ns between the first and last of them: more than most messages take"""
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
 class _Ack(NamedTuple):
@@ -97,30 +95,17 @@ class _Fold(Fold):
         if late is None:
             return
         key = f"{row.topic} {row.queue_id} {row.queue_offset} {fact_in(row.facts, DEADLINE_MS)}"
-        before = self.acks.get(key)
-        if before is None and len(self.acks) >= MAX_ACKS:
-            return
-        what = f"{row.request_name} {duration(late)} after the invisible time expired"
-        evidence = asked(row, what)
-        if before is None or place_of(evidence) < place_of(before.evidence):
-            taken = row.response_code in (None, _SUCCESS)
-            self.acks[key] = _Ack(
-                evidence, late, taken, row.topic or "", row.server_address, row.client_address
-            )
+        evidence = asked(row, _expired(row, late))
+        taken = row.response_code in (None, SUCCESS)
+        keep_least(self.acks, key, _ack(row, evidence, late, taken), MAX_ACKS)
 
     def _add_call(self, row: ExchangeRecord) -> None:
         """Add an acknowledgement refused by a proxy, which extends receipts that it accepts."""
         late = _late(row)
         key = f"{row.unique_key} {fact_in(row.facts, DEADLINE_MS)}"
-        if late is None or (key not in self.acks and len(self.acks) >= MAX_ACKS):
-            return
-        what = f"{row.request_name} {duration(late)} after the invisible time expired"
-        evidence = shown(row, what)
-        before = self.acks.get(key)
-        if before is None or place_of(evidence) < place_of(before.evidence):
-            self.acks[key] = _Ack(
-                evidence, late, True, row.topic or "", row.server_address, row.client_address
-            )
+        if late is not None and has_room(self.acks, key, MAX_ACKS):
+            ack = _ack(row, shown(row, _expired(row, late)), late, taken=True)
+            keep_least(self.acks, key, ack, MAX_ACKS)
             self.refused.add(key)
 
     def cases(self, context: Context) -> Iterable[Case]:
@@ -146,7 +131,7 @@ class _Fold(Fold):
             f"{self.key} popped {self.popped.count:,} messages of {topic or 'several topics'} in"
             f" {length} and acknowledged none: the broker keeps redelivering them",
             Subject(
-                broker=only(context.broker(address) for address in self.brokers),
+                broker=only(map(context.broker, self.brokers)),
                 topic=topic,
                 group=self.key,
             ),
@@ -183,6 +168,15 @@ class _Fold(Fold):
         if not topic:
             case.details.append(f"topics: {counted_names(topics)}")
         return case
+
+
+def _expired(row: ExchangeRecord, late: int) -> str:
+    return f"{row.request_name} {duration(late)} after the invisible time expired"
+
+
+def _ack(row: ExchangeRecord, evidence: Evidence, late: int, taken: bool) -> _Ack:
+    ends = row.server_address, row.client_address
+    return _Ack(evidence, late, taken, row.topic or "", *ends)
 
 
 def _late(row: ExchangeRecord) -> int | None:
@@ -238,7 +232,7 @@ RULE = DiagnosisRule(
     exchanges=(
         Exchanges(key=named_group, requests=ACKS),
         Exchanges(key=_late_call, responses={INVALID_RECEIPT}, with_facts=True),
-        Exchanges(key=named_group, requests={POP}, responses={_SUCCESS}),
+        Exchanges(key=named_group, requests={POP}, responses={SUCCESS}),
     ),
     references=("apache/rocketmq#8332", "apache/rocketmq#4815", "apache/rocketmq#10278"),
     limits=(

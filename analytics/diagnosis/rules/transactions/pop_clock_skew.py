@@ -11,10 +11,9 @@ from dissectors.remoting.row_facts.names import BORN_MS, SUSPEND_MS
 from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import keep
-from ...context import Context
+from ...context import Context, Need
+from ...keys import keep
 from ...names import MAX_NAMED, Names, counted_names
-from ...need import Need
 from ...problem import MS, Case, ProblemSeverity, Subject, Tally, duration, shown
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, Fold
 

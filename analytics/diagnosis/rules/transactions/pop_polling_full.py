@@ -7,10 +7,9 @@ from typing import Final
 from dissectors.quantities import counted
 from dissectors.remoting.codes import RequestCode, ResponseCode
 
-from ...context import Context
+from ...context import Context, Need
 from ...keys import by_server
 from ...names import only
-from ...need import Need
 from ...problem import ProblemSeverity
 from ...refusals import Refusals
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges

@@ -10,11 +10,9 @@ from dissectors.remoting.code_sets import REPLIES
 from dissectors.remoting.codes import ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
-from ...impact import Impact
+from ...context import Context, Need
 from ...names import only
-from ...need import Need
-from ...problem import ProblemSeverity, Subject
+from ...problem import Impact, ProblemSeverity, Subject
 from ...refusals import Refusals, refused_with
 from ...rule import DiagnosisRule
 
@@ -33,7 +31,7 @@ class _Fold(Refusals):
             self.note_name(_CLIENTS, match[1] or match[2])
 
     def title(self, context: Context) -> str:
-        broker = only(context.broker(address) for address in self.brokers) or "brokers"
+        broker = only(map(context.broker, self.brokers)) or "brokers"
         client = only(self.named(_CLIENTS))
         to = f"to client {client}" if client else "to clients"
         replies = counted(self.tally.count, "reply", "replies")

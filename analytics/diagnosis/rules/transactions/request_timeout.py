@@ -13,10 +13,20 @@ from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...impact import Impact
-from ...keys import WHOLE
+from ...keys import WHOLE, keep_least, keep_most
 from ...names import listed, only
-from ...problem import MS, Case, Evidence, ProblemSeverity, Subject, Tally, asked, duration, time_of
+from ...problem import (
+    MS,
+    Case,
+    Evidence,
+    Impact,
+    ProblemSeverity,
+    Subject,
+    Tally,
+    asked,
+    duration,
+    time_of,
+)
 from ...rule import DiagnosisRule, Exchanges, Fold
 
 MAX_REQUESTS: Final = 20_000
@@ -54,9 +64,7 @@ class _Fold(Fold):
             return  # the broker did not deliver it
         if row.request_code == _PUSH or row.request_code in REPLIES:
             times = self._pushed if row.request_code == _PUSH else self._replied
-            before = times.get(name)
-            if before is not None or len(times) < MAX_REQUESTS:
-                times[name] = time_of(row) if before is None else min(before, time_of(row))
+            keep_least(times, name, time_of(row), MAX_REQUESTS)
             return
         ttl = number_in(row.facts, TTL_MS)
         # No consumer gets a request that is not stored.
@@ -69,10 +77,8 @@ class _Fold(Fold):
             row.group or "",
             row.client_address,
         )
-        known = self._requests.get(name)
-        if known is not None or len(self._requests) < MAX_REQUESTS:
-            # The last attempt: its producer waits from then on.
-            self._requests[name] = request if known is None else max(known, request)
+        # The last attempt: its producer waits from then on.
+        keep_most(self._requests, name, request, MAX_REQUESTS)
 
     def cases(self, context: Context) -> Iterable[Case]:
         by_topic: dict[str, list[tuple[_Request, int | None]]] = {}

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...context import Context
+from ...context import Context, Need
 from ...names import was
-from ...need import Need
-from ...problem import Case, ProblemSeverity, Tally, place_of
+from ...problem import Case, ProblemSeverity, Tally
 from ...rule import COVERED, DiagnosisRule
-from ...stored import half_words
 from .halves import (
     MOST_NAMED,
     OF_HALVES,
     HalvesFold,
     ObservedHalf,
     by_group_and_topic,
+    in_store,
     named_halves,
-    stored_half,
+    of_and_to,
     subject_of,
 )
 
@@ -30,24 +29,17 @@ class _Fold(HalvesFold):
 
 
 def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) -> Case:
-    tally = Tally()
-    for message in halves:
-        for end in message.ends.values():
-            tally.add(end.evidence)
+    tally = Tally.of(end.evidence for half in halves for end in half.ends.values())
     tally.count = len(halves)
-    of = f" of {group}" if group else ""
-    to = f" to {topic}" if topic else ""
     case = tally.case(
-        f"{named_halves(halves)}{of}{to} {was(len(halves))} both committed and rolled back; a"
-        " commit delivers the message even after a rollback",
+        f"{named_halves(halves)}{of_and_to(group, topic)} {was(len(halves))} both committed and"
+        " rolled back; a commit delivers the message even after a rollback",
         subject_of(halves, context),
     )
     for message in halves[:MOST_NAMED]:
-        ends = sorted(message.ends.values(), key=lambda end: place_of(end.evidence))
-        text = ", then ".join(f"{end.decision} by {context.client(end.client)}" for end in ends)
-        half = stored_half(message, context)
-        kept = "" if half is None else f"; {half_words(half)} according to the broker's store"
-        case.details.append(f"{message.key}: {text}{kept}")
+        ends = (f"{end.decision} by {context.client(end.client)}" for end in message.ordered_ends)
+        text = ", then ".join(ends)
+        case.details.append(f"{message.key}: {text}{in_store(message, context)}")
     return case
 
 

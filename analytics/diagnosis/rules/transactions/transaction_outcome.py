@@ -11,12 +11,10 @@ from dissectors.quantities import counted
 from dissectors.remoting.topic_names import CHECKED_OUT_TOPIC
 from dissectors.rows.message_record import COMMITTED, ROLLED_BACK
 
-from ...context import Context
+from ...context import Context, Need
 from ...names import times
-from ...need import Need
-from ...problem import Case, ProblemSeverity, Tally, place_of
+from ...problem import Case, ProblemSeverity
 from ...rule import COVERED, DiagnosisRule
-from ...stored import half_words
 from .halves import (
     COMMIT,
     MANY_CHECKS,
@@ -27,8 +25,10 @@ from .halves import (
     ObservedHalf,
     age_of,
     by_group_and_topic,
+    in_store,
     stored_half,
     subject_of,
+    tally_of_stored,
 )
 
 MOST_LISTED: Final = 8
@@ -55,14 +55,11 @@ class _Fold(HalvesFold):
 
 
 def _case(group: str, topic: str, halves: list[ObservedHalf], context: Context) -> Case:
-    tally = Tally()
+    tally = tally_of_stored(halves)
     for message in halves:
-        if message.stored is not None:
-            tally.add(message.stored)
-    for message in halves:
-        for evidence in (message.decided, *message.checks.evidence[:1]):
-            if evidence is not None:
-                tally.add(evidence)
+        decided = [end.evidence for end in message.ordered_ends[:1]]
+        for evidence in (*decided, *message.checks.evidence[:1]):
+            tally.add(evidence)
     tally.count = len(halves)
     outcomes = Counter(_BOTH if half.contradicts else _outcome(half, context) for half in halves)
     checks = sum(half.checked for half in halves)
@@ -116,16 +113,15 @@ def _described(message: ObservedHalf, context: Context) -> str:
     if message.decision is None:
         end = "not decided in the capture"
     elif message.contradicts:
-        first, then = sorted(message.ends.values(), key=lambda end: place_of(end.evidence))
+        first, then = message.ordered_ends
         end = f"{_ENDED[first.decision]} first and {_ENDED[then.decision]} later"
     else:
-        end = _ENDED[message.decision]
-        end += " in response to a check" if message.by_check else " by the producer itself"
+        (decided,) = message.ordered_ends
+        end = _ENDED[decided.decision]
+        end += " in response to a check" if decided.by_check else " by the producer itself"
     checked = f"; checked {times(message.checked)}" if message.checked else ""
     unknown = f"; unknown {times(message.unknown.count)}" if message.unknown.count else ""
-    half = stored_half(message, context)
-    stored = "" if half is None else f"; {half_words(half)} according to the broker's store"
-    return f"{message.key}: {end}{checked}{unknown}{stored}"
+    return f"{message.key}: {end}{checked}{unknown}{in_store(message, context)}"
 
 
 RULE = DiagnosisRule(

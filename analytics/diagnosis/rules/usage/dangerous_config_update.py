@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from dissectors.endpoint import host_of
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import RequestCode
 from dissectors.remoting.row_facts.names import SETTING, facts_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context
-from ...keys import joined_key, parts_of
+from ...keys import SUCCESS, joined_key, parts_of
 from ...names import Names, counted_names, times
 from ...problem import Case, ProblemSeverity, Subject, asked
 from ...rule import BEHIND_PROXY, DiagnosisRule, Exchanges, TallyFold
@@ -26,7 +26,6 @@ DANGEROUS: Final = {
     ),
 }
 """CVE-2023-33246 (FilterServerManager), CVE-2023-37582 (Configuration.persist)"""
-_SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 
 class _Fold(TallyFold):
@@ -43,7 +42,7 @@ class _Fold(TallyFold):
         self.tally.add(asked(row, f"{row.request_name} sets {', '.join(names)}"))
         for name in names:
             self.settings.note(name)
-        if row.response_code == _SUCCESS:
+        if row.response_code == SUCCESS:
             self.accepted += 1
         elif row.response_code is not None:
             self.refused += 1

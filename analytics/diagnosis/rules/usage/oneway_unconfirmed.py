@@ -10,13 +10,11 @@ from dissectors.quantities import counted
 from dissectors.remoting.code_sets import SENDS
 from dissectors.rows.record import ONEWAY, ExchangeRecord
 
-from ...context import Context
-from ...impact import Impact
+from ...context import Context, Need
+from ...keys import is_traced
 from ...names import counted_names, only
-from ...need import Need
-from ...problem import Case, Evidence, ProblemSeverity, Subject, Tally, asked, place_of
+from ...problem import Case, Evidence, Impact, ProblemSeverity, Subject, Tally, asked
 from ...rule import DiagnosisRule, Exchanges, Fold
-from .traces import is_traced
 
 MAX_MESSAGES: Final = 20_000
 
@@ -44,7 +42,7 @@ class _Fold(Fold):
         evidence = asked(row, f"{row.request_name} oneway to {row.server_address}")
         if before is None and len(self.messages) >= MAX_MESSAGES:
             self.further.add(evidence)
-        elif before is None or place_of(evidence) < place_of(before.evidence):
+        elif before is None or evidence < before.evidence:
             self.messages[key] = _Send(
                 evidence, row.client_address, row.server_address, row.group or ""
             )

@@ -7,10 +7,9 @@ from typing import Final
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ANSWERED, UNANSWERED, ExchangeRecord
 
-from ...bounded import keep
-from ...context import Context
+from ...context import Context, Need
+from ...keys import keep
 from ...names import MAX_NAMED, Names, counted_names, only
-from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, asked, time_of
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, TallyFold
 
@@ -35,7 +34,7 @@ class _Fold(TallyFold):
 
     def case(self, context: Context) -> Case:
         group = only(self.groups)
-        client = only(context.client(address) for address in self.clients)
+        client = only(map(context.client, self.clients))
         sender = client or f"{len(self.clients)} clients"
         case = self.tally.case(
             f"{sender} ({self.key}) committed offsets {self.tally.count:,} times without the oneway"

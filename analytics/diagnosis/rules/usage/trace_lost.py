@@ -7,13 +7,13 @@ from typing import Final
 
 from dissectors.quantities import counted
 from dissectors.remoting.code_sets import SENDS, STORED
-from dissectors.remoting.codes import RequestCode, ResponseCode
+from dissectors.remoting.codes import ResponseCode
 from dissectors.remoting.topic_names import TRACE_TOPIC, is_trace_topic
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
+from ...context import Context, Need
+from ...keys import ROUTE
 from ...names import Names, by_client, counted_names
-from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, shown
 from ...rule import DiagnosisRule, Exchanges, Fold
 from ..refused.acl_signature import reason_of
@@ -24,7 +24,6 @@ _RIGHTS_ADVICE: Final = (
     "Give the account of these clients the right to send to the trace topic (mqadmin updateAcl; PUB"
     " in conf/plain_acl.yml of 4.x), or turn traces off in the clients."
 )
-_ROUTE: Final = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 _MISSING: Final = int(ResponseCode.TOPIC_NOT_EXIST)
 
 
@@ -43,13 +42,13 @@ class _Fold(Fold):
 
     def add_exchange(self, row: ExchangeRecord) -> None:
         code = row.response_code
-        if row.request_code != _ROUTE and (code is None or code in STORED):
+        if row.request_code != ROUTE and (code is None or code in STORED):
             self.stored = True
             return
-        if row.request_code == _ROUTE and code != _MISSING:
+        if row.request_code == ROUTE and code != _MISSING:
             self.routed = self.routed or code is not None
             return
-        tally = self.unrouted if row.request_code == _ROUTE else self.refused
+        tally = self.unrouted if row.request_code == ROUTE else self.refused
         tally.add(shown(row))
         self.without_right = self.without_right or reason_of(row.remark) is not None
         self.clients.note(row.client_address)
@@ -107,7 +106,7 @@ RULE = DiagnosisRule(
     grpc="Not covered: gRPC clients send no message traces.",
     fold=_Fold,
     exchanges=(
-        Exchanges(key=_key, requests={_ROUTE}),
+        Exchanges(key=_key, requests={ROUTE}),
         Exchanges(key=_key, requests=SENDS),
     ),
     references=("apache/rocketmq-externals#563", "alibaba/spring-cloud-alibaba#1513"),

@@ -10,13 +10,11 @@ from dissectors.remoting.code_sets import SENDS, STORED
 from dissectors.remoting.topic_names import TRACE_TOPIC
 from dissectors.rows.record import ExchangeRecord
 
-from ...context import Context
-from ...keys import Add, Flow, whole
+from ...context import Context, Need
+from ...keys import Add, Flow, has_room, is_traced, whole
 from ...names import MAX_NAMED, counted_names, only
-from ...need import Need
 from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
 from ...rule import DiagnosisRule, Exchanges, Fold
-from .traces import is_traced
 
 SHARE: Final = 0.2
 FEWEST: Final = 20
@@ -43,7 +41,7 @@ class _Fold(Fold):
         if not self.traces.add_late(time_of(row)):
             self.traces.add(asked(row, f"trace of {size} bytes to {row.topic}"))
         topic = row.topic or ""
-        if topic in self.topics or len(self.topics) < MAX_NAMED:
+        if has_room(self.topics, topic, MAX_NAMED):
             self.topics[topic] += 1
 
     def adder_of(self, flow: Flow) -> Add:

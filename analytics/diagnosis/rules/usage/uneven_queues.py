@@ -11,15 +11,11 @@ from dissectors.remoting.code_sets import REPLIES, SENDS, STORED
 from dissectors.remoting.row_facts.routes import RoutedBroker
 from dissectors.rows.record import ExchangeRecord
 
-from ...bounded import state_in
-from ...context import Context
-from ...keys import Add, Flow
+from ...context import Context, Need
+from ...keys import Add, Flow, ignore, is_own_topic, is_traced, state_in
 from ...names import Names, counted_names, only
-from ...need import Need
-from ...problem import Case, ProblemSeverity, Subject, Tally, asked, place_of, time_of
+from ...problem import Case, ProblemSeverity, Subject, Tally, asked, time_of
 from ...rule import PROXY_CHOOSES, DiagnosisRule, Exchanges, Fold
-from ...topics import is_own_topic
-from .traces import is_traced
 
 FEWEST_A_QUEUE: Final = 50
 """minimum average messages per queue, against chance"""
@@ -44,12 +40,8 @@ class _Sends:
 
     def take_earlier(self, row: ExchangeRecord, time: int) -> None:
         """Add a row at a time not later than that of the first one."""
-        if time < self.time or place_of(asked(row)) < place_of(asked(self.first)):
+        if time < self.time or asked(row) < asked(self.first):
             self.first, self.time = row, time
-
-
-def _ignore(rows: Sequence[ExchangeRecord]) -> None:
-    """Ignore refused sends."""
 
 
 class _Fold(Fold):
@@ -64,7 +56,7 @@ class _Fold(Fold):
     def adder_of(self, flow: Flow) -> Add:
         """Return the function that adds sends of one client to one broker."""
         if flow.response_code is not None and flow.response_code not in STORED:
-            return _ignore  # depends on retries; nothing is stored
+            return ignore  # depends on retries; nothing is stored
         known: dict[int, _Sends] = {}
         server_address, group = flow.server_address, flow.group
 

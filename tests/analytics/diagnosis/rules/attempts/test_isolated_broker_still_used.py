@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from analytics.diagnosis import producers
 from analytics.diagnosis.problem import Subject
-from analytics.diagnosis.producers import producers
 from analytics.diagnosis.rules.attempts.isolated_broker_still_used import RULE, STILL_USED
 
 from ...made_rows import problems_of_sample, same_in_any_order, sample

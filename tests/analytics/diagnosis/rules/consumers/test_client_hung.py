@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from analytics.diagnosis.problem import Confidence, ProblemSeverity, ProblemState, Subject
-from analytics.diagnosis.rules.consumers import active_ticks
+from analytics.diagnosis.rules.consumers import client_hung
 from analytics.diagnosis.rules.consumers.client_hung import RULE
 from dissectors.grpc.names import OK
 from dissectors.remoting.codes import RequestCode
@@ -186,5 +186,5 @@ def test_the_end_of_a_capture_of_weeks_is_not_judged(monkeypatch: pytest.MonkeyP
     end = [exchange(400_000, HEARTBEAT, client_address="10.0.0.8:1", facts=["client=10.0.0.8@1"])]
     (one,) = problems(RULE, [*rows, *end])
     assert one.state is not ProblemState.OVER
-    monkeypatch.setattr(active_ticks, "MAX_CHUNKS", 1)
+    monkeypatch.setattr(client_hung, "MAX_CHUNKS", 1)
     assert problems(RULE, [*rows, *end]) == []

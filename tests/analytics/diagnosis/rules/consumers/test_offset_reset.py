@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from analytics.diagnosis.impact import Impact
 from analytics.diagnosis.keys import flow_of
-from analytics.diagnosis.problem import ProblemSeverity, time_of
+from analytics.diagnosis.problem import Impact, ProblemSeverity, time_of
 from analytics.diagnosis.rules.consumers import offset_moved
 from analytics.diagnosis.rules.consumers.offset_reset import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode

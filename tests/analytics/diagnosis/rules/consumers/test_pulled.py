@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.consuming import lag_fold
+from analytics.consuming import delivery
 from analytics.diagnosis.rules.consumers.consumed import Commits
 from analytics.diagnosis.rules.consumers.pulled import Series, messages_behind
 from dissectors.remoting.codes import RequestCode
@@ -30,7 +30,7 @@ def pull(at_ms: int, following: int, more: int, **values: Any) -> ExchangeRecord
 @pytest.mark.parametrize(("end", "offset", "lag"), [(9, 4, 5), (9, 9, 0), (9, 12, 0)])
 def test_the_report_and_the_rule_have_one_lag(end: int, offset: int, lag: int) -> None:
     assert messages_behind(end, offset) == lag
-    queue = lag_fold._Queue(end=end, following=offset, committed=offset)
+    queue = delivery._Queue(end=end, following=offset, committed=offset)
     assert (queue.to_fetch(), queue.to_commit()) == (lag, lag)
 
 
@@ -43,8 +43,8 @@ def test_the_order_of_pulls_and_commits_does_not_matter(
         for at in order:
             series.add(pull(*places[at]))
         rows = [oneway(places[at][0], COMMIT, queue_offset=places[at][1]) for at in order]
-        commits = Commits(rows[0], places[order[0]][1])
-        for row, at in zip(rows[1:], order[1:], strict=True):
+        commits = Commits()
+        for row, at in zip(rows, order, strict=True):
             commits.add(row, places[at][1])
         pulled = series.ordered()
         return pulled, commits.against(pulled), commits.ordered()

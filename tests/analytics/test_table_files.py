@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analytics.csv_tables import csv_of_table
 from analytics.report import conforming
 from analytics.result import TableResult
 from analytics.spark.engine import SparkEngine
 from analytics.spark.writing import write_csv
+from analytics.table_files import csv_of_table
 from tests.analytics import fakes
 
 if TYPE_CHECKING:

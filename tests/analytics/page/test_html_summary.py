@@ -11,8 +11,7 @@ from analytics.page.charts import (
     micros_of,
     overview_chart,
 )
-from analytics.page.html import page_of
-from analytics.page.summary import incidents_in, summary_of
+from analytics.page.html import incidents_in, page_of, summary_of
 from analytics.report import ReportOptions
 from analytics.reports import report_of
 from analytics.result import computed

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from analytics.page.evidence import Proofs
+from analytics.page.html import Proofs
 from analytics.reports import REPORT_MODULES
 from dissectors.where.fields import exchange_fields
 from dissectors.where.filter import compile_where

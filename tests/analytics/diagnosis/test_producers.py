@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from analytics.diagnosis import producers as of
 from analytics.diagnosis.context import Context
 from analytics.diagnosis.keys import flow_of
-from analytics.diagnosis.producers import producers as of
-from analytics.diagnosis.producers.producer_sends import (
+from analytics.diagnosis.producers import (
+    ProducerFold,
     ProducerSends,
     process_digits,
 )
-from analytics.diagnosis.producers.producers import ProducerFold
 from dissectors.rows.record import ExchangeRecord
 from replay.fault import FaultSettings
 
-from ..made_rows import BROKER, CLIENT, START, exchange
+from .made_rows import BROKER, CLIENT, START, exchange
 
 SEND = 310
 KIND = ("stored", BROKER, "T")

@@ -1,6 +1,6 @@
-"""Report tables as CSV: the shared writer of `rmqtool report` and the Spark job.
+"""Report tables as CSV and Parquet files, for `rmqtool report` and the Spark job.
 
-Rules: CSV is for spreadsheets and people. A text is printable and never a formula, a list is one
+CSV is for spreadsheets and people. A text is printable and never a formula, a list is one
 text, times are ISO 8601 in UTC, absent values are empty cells; a row is one line.
 """
 
@@ -17,6 +17,7 @@ from dissectors.times import text_of_time
 
 if TYPE_CHECKING:
     from .result import TableResult
+
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -50,3 +51,24 @@ def _cell(value: object) -> object:
         return "true" if value else "false"
     plain = plain_value(value)
     return safe_cell(plain) if isinstance(plain, str) else plain
+
+
+def parquet_bytes(result: TableResult) -> bytes:
+    """Return a table as a Parquet file: numbers 64 bits, times UTC microseconds."""
+    import pyarrow.parquet
+
+    described = {column.name: column for column in result.table.columns}
+    fields = [
+        field.with_metadata(
+            {"unit": described[field.name].unit, "meaning": described[field.name].meaning}
+        )
+        for field in result.data.schema
+    ]
+    about: dict[bytes | str, bytes | str] = {
+        "rmqtool.table": result.table.name,
+        "rmqtool.meaning": result.table.meaning,
+    }
+    schema = pyarrow.schema(fields, metadata=about)
+    out = io.BytesIO()
+    pyarrow.parquet.write_table(result.data.cast(schema), out, compression="zstd")
+    return out.getvalue()

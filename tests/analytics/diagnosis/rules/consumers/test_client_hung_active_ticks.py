@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.diagnosis.rules.consumers.active_ticks import CHUNK, MANY_CHUNKS, Ticks
+from analytics.diagnosis.rules.consumers.client_hung import CHUNK, MANY_CHUNKS, Ticks
 
 FEW = st.lists(st.integers(0, 5 * CHUNK), max_size=40)
 

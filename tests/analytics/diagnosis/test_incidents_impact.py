@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from analytics.diagnosis.impact import Impact
 from analytics.diagnosis.incidents import impact_of, merged
-from analytics.diagnosis.problem import Problem, Subject, as_json
+from analytics.diagnosis.problem import Impact, Problem, Subject, as_json
 
 from .show import SAMPLES, diagnosis_of
 

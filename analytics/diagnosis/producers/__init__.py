@@ -1,1 +1,0 @@
-"""Record producers' sends as numbers, and evaluate their fault strategy."""
