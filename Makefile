@@ -12,7 +12,7 @@ TOOLS := PYTHONPATH=$(CURDIR)/.ci
 PURE_TESTS := $(addprefix tests/dissectors/,tcp decode rows remoting/framing remoting/fastjson \
   remoting/messages remoting/ids \
   remoting/bodies/test_messages.py remoting/bodies/test_registry.py remoting/test_headers.py \
-  remoting/test_header_codec.py)
+  remoting/test_header_codec.py) tests/fuzz/test_reach.py
 HOT := $(shell sed -n 's/^    "\([a-z]*\/.*\.py\)",$$/\1/p' setup.py)
 
 # Bytecode is written: without it each of hundreds of processes compiles all sources again.
@@ -60,7 +60,7 @@ test: setup  ## lint, type-check, run the tests that need no cluster and take le
 test-all: setup  ## lint, type-check, run all tests: real clusters and all of Spark included
 	@$(MAKE) --no-print-directory -j 2 lint types bytecode
 	status=0; $(PYTEST) -n $(WORKERS) tests || status=1; \
-	RMQTOOL_PURE=1 $(PYTEST) -n 2 -m "(examples or not slow) and not tshark" $(PURE_TESTS) \
+	RMQTOOL_PURE=1 $(PYTEST) -n 2 -m "(examples or plain or not slow) and not tshark" $(PURE_TESTS) \
 	  || status=1; exit $$status
 
 UNITS := not cluster and not spark and not tshark and not slow and not commands

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from ..remoting.java_hash import java_hash
 from .store_files import OFFSET_DIGITS, StoreFiles, base_of, folder_in, numbered_files
 
 QUEUE_FOLDER: Final = "consumequeue"
@@ -191,9 +192,5 @@ class KeyIndex:
 
 def key_hash(text: str) -> int:
     """Return the hash of a key in the index: that of Java's String, without its sign."""
-    data = text.encode("utf-16-be", "surrogatepass")  # Java hashes UTF-16 code units
-    value = 0
-    for (unit,) in struct.iter_unpack(">H", data):
-        value = (31 * value + unit) & 0xFFFFFFFF
-    signed = value - (1 << 32) if value >> 31 else value
+    signed = java_hash(text)
     return 0 if signed == -(1 << 31) else abs(signed)  # its absolute value is no int of Java

@@ -94,7 +94,7 @@ class StoreFiles:
         """Return bytes of a file; fewer at its end, none if it is not a regular file."""
         try:
             return os.pread(self._number(path), size, at)
-        except OSError:
+        except (OSError, OverflowError):  # a damaged record names any offset
             return b""
 
     def size(self, path: str) -> int:

@@ -40,24 +40,29 @@ def capture(data: bytes) -> None:
     _through(reader, data[PCAP_HEADER:], step)
 
 
-def stream(data: bytes) -> None:
-    """Bytes as what two ends say to each other: the first one says where it is cut."""
+def said(data: bytes) -> bytes:
+    """A capture of what two ends say to each other: the first byte says where it is cut."""
     if len(data) < 4:
-        return
+        return b""
     size = 1 + data[0]
     talk = Talk().open() if data[1] & 1 else Talk()
     for index, at in enumerate(range(2, len(data), size)):
         talk.say(index & 1 if data[1] & 2 else 0, data[at : at + size])
-    capture(pcap_of(talk.segments))
+    return pcap_of(talk.segments)
 
 
-def calls(data: bytes) -> None:
-    """A call of gRPC: its method, how its answer is made and cut, what is lost; request, answer.
+def stream(data: bytes) -> None:
+    """Bytes as what two ends say to each other."""
+    capture(said(data))
+
+
+def called(data: bytes) -> bytes:
+    """A capture of a call of gRPC: method, how its answer is made and cut, what is lost; the texts.
 
     With a method beyond 127 the first bytes of both ends were not captured.
     """
     if len(data) < 4:
-        return
+        return b""
     method = METHODS[data[0] % len(METHODS)].name
     at = 4 + data[2]
     client, server = Http2Writer(), Http2Writer(is_client=False)
@@ -71,17 +76,22 @@ def calls(data: bytes) -> None:
     else:
         server.headers(1, [(":status", "200"), ("grpc-encoding", "gzip")])
         server.data += data[at:]
-    said = bytearray(client.data)
+    asked = bytearray(client.data)
     if data[1] & 2:
-        said[data[3] % len(said)] ^= data[1]
+        asked[data[3] % len(asked)] ^= data[1]
     talk = Talk(mss=1 + 16 * (data[1] >> 2)).open() if data[1] & 8 and not joined else Talk()
     sides = (0, 1) if data[3] & 0x40 == 0 else (1, 0)  # answers may be captured first
     for side in sides:
-        talk.say(side, (bytes(said), bytes(server.data))[side])
+        talk.say(side, (bytes(asked), bytes(server.data))[side])
     seen = talk.close().segments
     if data[3] & 0x80 and len(seen) > 4:
         del seen[4 + (data[3] & 0x7F) % (len(seen) - 4)]
-    capture(pcap_of(seen))
+    return pcap_of(seen)
+
+
+def calls(data: bytes) -> None:
+    """A call of gRPC."""
+    capture(called(data))
 
 
 def packets(data: bytes) -> None:

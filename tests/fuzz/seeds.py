@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from dissectors.grpc.definition import METHODS
 from dissectors.remoting.fastjson.codec import encode_json
+from dissectors.remoting.messages.message import encode_message
+from tests.dissectors.broker_store import made_store
 from tests.dissectors.remoting.registrations import encode_registration
 from tests.dissectors.replication_traffic import replicated
 from tests.replay.script import route_body
 from tests.traffic.captures import Interface, pcap, pcap_of, pcapng
 from tests.traffic.commands import Command, send, sent
+from tests.traffic.http2 import Http2Writer
 from tests.traffic.network import LINKS, TUNNELS, ethernet, fragments, ip, packets
 from tests.traffic.talk import BROKER, CLIENT, PSH, START, End, Talk, Tcp
 from tests.traffic.tls_records import KEY_LOG, client_hello, extension, message, server_hello
 
+from .rewriting_targets import OFFSETS, STORE_FILES
 from .sandbox_targets import codes
 from .targets import CODES, PROPERTIES
 
@@ -45,6 +52,10 @@ def seeds_of(target: str) -> Iterator[bytes]:
         "answers": _answers,
         "pushes": _pushes,
         "lines": _lines,
+        "anonymized": _anonymized,
+        "stores": _stores,
+        "relayed": _relayed,
+        "rows": _rows,
         "requests": _requests,
         "tls": _tls,
         "tls_sealed": _tls_sealed,
@@ -59,6 +70,60 @@ def _captures() -> Iterator[bytes]:
     timed = [(ts, data, 0) for ts, data in packets(talk.segments)]
     yield pcapng(timed, [Interface(1, 9), Interface(113)])
     yield pcap([(one.ts, ethernet(TUNNELS["vxlan"](ip(one)))) for one in talk.segments])
+    pull = Command(11, 2, ext={"topic": "T", "consumerGroup": "g", "queueId": "0"})
+    stored = [made_store.message("T", f"0A000005{number:024X}", KEYS="k") for number in (1, 2)]
+    talk = Talk().open().say(0, send(1).frame + pull.frame).say(1, sent(1).frame)
+    pulled = pull.answer(
+        0, body=b"".join(map(encode_message, stored)), ext={"nextBeginOffset": "2"}
+    )
+    yield pcap_of(talk.say(1, pulled.frame).segments)
+
+
+def _anonymized() -> Iterator[bytes]:
+    for number, seeds in enumerate((_captures(), _calls(), _streams())):
+        for seed in islice(seeds, 40):
+            yield bytes((number,)) + seed
+
+
+def _stores() -> Iterator[bytes]:
+    messages = [
+        made_store.message("T", "A", KEYS="k"),
+        made_store.half("T", "B"),
+        made_store.commit("T", "B", 1),
+        made_store.op(1),
+    ]
+    with TemporaryDirectory() as folder:
+        offsets = {"T@g": {0: 1}}
+        root = made_store.store_in(
+            Path(folder), *messages, queues=True, index=True, offsets=offsets
+        )
+        parts = [root.joinpath(name.format(0)).read_bytes() for name in STORE_FILES]
+        groups = root.joinpath(OFFSETS).read_bytes()
+    for cut in (0, 1, 100):
+        files = [part[: len(part) - cut] for part in (parts[0].rstrip(b"\0"), *parts[1:])]
+        yield struct.pack(">HHH", *map(len, files)) + b"".join(files) + groups[: len(groups) - cut]
+    yield struct.pack(">HHH", 0, 0, 0) + b'{"offsetTable":{"T@g":{0:"x",1:-1},"":null}}'
+
+
+def _relayed() -> Iterator[bytes]:
+    answer = _REQUEST.answer(0, body=route_body({"b": "10.0.1.1:10911"}, 1, 6)).frame
+    client, server = Http2Writer(), Http2Writer(is_client=False)
+    client.call(1, "QueryRoute", b"\x0a\x03\x12\x01T")
+    server.answer(1, b"\x12\x0e\x2a\x0c\x12\x0a\x08\x01\x12\x06\x0a\x01h\x10\x01", "0")
+    for kind, sides in enumerate(((_REQUEST.frame, answer), (client.data, server.data))):
+        for size in (7, 400):
+            said = [
+                struct.pack(">BH", side, len(piece)) + piece
+                for side, data in enumerate(map(bytes, sides))
+                for piece in (data[at : at + size] for at in range(0, len(data), size))
+            ]
+            yield bytes((kind,)) + b"".join(said)
+
+
+def _rows() -> Iterator[bytes]:
+    yield b'{"capture":"a.pcap","topic":"Orders","facts":["offset=1"],"brokers":["b=10.0.0.1:1"]}\n'
+    yield b'{"event":"stored","unique_key":"AC10","body":"text","body_crc":1,"keys":"k"}\n{}\n[1]\n'
+    yield b'{"kind":"GAP","detail":"10 bytes","conversation":1}\n{"client_address":"10.0.0.1:1'
 
 
 def _calls() -> Iterator[bytes]:
@@ -143,6 +208,9 @@ def _headers() -> Iterator[bytes]:
     yield b'{"code":"1","opaque":2.0,"extFields":{"a":{"b":[1,null]}},"remark":"\\ud800"}'
     yield Command(200050, 1, ext={"a": "b", "": ""}, remark="r", binary=True).header
     yield send(1).header
+    digits = '{"code":"\u0661\u0662","opaque":[2],"flag":{"val":1},"version":'
+    for version in ("401}", "511}"):
+        yield (digits + version).encode()
 
 
 def _commands() -> Iterator[bytes]:

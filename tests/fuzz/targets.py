@@ -49,7 +49,7 @@ from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, frame
 from tests.traffic.talk import Talk
 
-from . import capture_targets, peer_targets, sandbox_targets, tls_targets
+from . import capture_targets, peer_targets, rewriting_targets, sandbox_targets, tls_targets
 from .capture_targets import whole
 from .tokens import expanded
 
@@ -261,6 +261,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "archives": archives,
     **capture_targets.TARGETS,
     **peer_targets.TARGETS,
+    **rewriting_targets.TARGETS,
     **sandbox_targets.TARGETS,
     **tls_targets.TARGETS,
 }

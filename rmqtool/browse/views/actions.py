@@ -299,7 +299,7 @@ class FullBrowser(Browser):
             return
         named = ["--target", target] if target == SANDBOX else ["--namesrv", target]
         self._words = [*self._words, *named, *options]
-        if remote and "--yes" not in options and "--allow" not in options:
+        if remote and "--yes" not in options:  # `--allow` may name only other hosts
             self._words += [word for host in remote for word in ("--allow", host)]
             shown = ", ".join(map(one_line, remote))
             self.ask("consent", f"{shown} is not loopback; send there? Type {_YES}", "")

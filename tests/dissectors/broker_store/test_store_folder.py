@@ -382,3 +382,15 @@ def test_files_of_noise(tmp_path_factory: pytest.TempPathFactory, seed: int) -> 
     for path in FILES[1:]:
         path(folder).write_bytes(noise.randbytes(noise.randrange(3000)))
     assert sum(row.event == "on_disk" for row in rows_of(folder)) == 6
+
+
+def test_a_queue_offset_beyond_all_files_is_not_in_the_queue(tmp_path: Path) -> None:
+    store = whole(tmp_path)
+    log = store / "commitlog" / f"{0:020d}"
+    data = bytearray(log.read_bytes())
+    data[20:28] = b"\x7f" * 8  # the queue offset of the first record
+    log.write_bytes(data)
+    assert rows_of(store)[0].queue_offset == int.from_bytes(b"\x7f" * 8, "big")
+    record = next(opened(str(store)).records()).entry.message
+    assert record is not None
+    assert opened(str(store)).visible(record) is False

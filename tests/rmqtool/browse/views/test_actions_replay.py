@@ -90,10 +90,11 @@ def test_a_captured_address_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_target_that_is_not_loopback_needs_a_typed_yes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("allowed", ["", " --allow 192.0.2.8"])
+def test_a_target_that_is_not_loopback_needs_a_typed_yes(tmp_path: Path, allowed: str) -> None:
     async def act(browser: FullBrowser, pilot: Pilot[None]) -> None:
         await ask_target(browser, pilot)
-        await fill(browser, pilot, f"192.0.2.7:9876 -o {tmp_path / 'run'}")
+        await fill(browser, pilot, f"192.0.2.7:9876 -o {tmp_path / 'run'}{allowed}")
         await sees(browser, "192.0.2.7 is not loopback; send there? Type yes")
         await fill(browser, pilot, "y")
         await sees(browser, "nothing was sent")
