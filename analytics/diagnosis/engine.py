@@ -29,6 +29,7 @@ from .problem import (
     OVER,
     Case,
     Confidence,
+    Impact,
     Problem,
     ProblemState,
     filter_of,
@@ -451,7 +452,6 @@ def _state_of(problem: Problem, rule: DiagnosisRule, end: int | None) -> Problem
 
 def _problem(rule: DiagnosisRule, case: Case, doubts: list[str]) -> Problem:
     confidence, reason = case.confidence, case.reason
-    impact = {effect: number for effect, number in case.impact.items() if number}
     if doubts and not case.settled:
         confidence = LOWER[confidence]
         reason = "; ".join(filter(None, (reason, f"the capture is incomplete: {doubts[0]}")))
@@ -475,8 +475,14 @@ def _problem(rule: DiagnosisRule, case: Case, doubts: list[str]) -> Problem:
         spans=case.spans if len(case.spans) <= MOST_SPANS else [],
         part=case.part,
         leads_within=case.leads_within,
-        impact=impact or ({rule.impact: case.count} if rule.impact is not None else {}),
+        impact=_impact(rule, case),
     )
+
+
+def _impact(rule: DiagnosisRule, case: Case) -> dict[Impact, int]:
+    if case.impact:  # a case whose impact is 0 has none
+        return {effect: number for effect, number in case.impact.items() if number}
+    return {rule.impact: case.count} if rule.impact is not None else {}
 
 
 def not_judged(diagnosis: Diagnosis) -> list[str]:

@@ -6,10 +6,11 @@ import pytest
 
 from analytics.diagnosis.problem import Confidence
 from analytics.diagnosis.rules.consumers.consumer_lag import RULE
+from dissectors.grpc.names import OK
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import exchange, oneway, problems, problems_of_sample, same_in_any_order
+from ...made_rows import START, exchange, oneway, problems, problems_of_sample, same_in_any_order
 
 PULL = int(RequestCode.PULL_MESSAGE)
 COMMIT = int(RequestCode.UPDATE_CONSUMER_OFFSET)
@@ -184,3 +185,17 @@ def test_a_queue_that_stood_still_and_moved_on() -> None:
     assert same_in_any_order(RULE, rows)
     (other,) = problems(RULE, [*rows[:1], *before, *stood])
     assert other.title.startswith("bills is stuck in queue 0 of orders")
+
+
+def test_messages_that_get_older_but_are_all_acknowledged() -> None:
+    rows = []
+    for second in range(90):
+        for late, name in ((0, "ReceiveMessage"), (100, "AckMessage")):
+            row = exchange(1000 * second + late, 0, OK, group="bills", topic="orders")
+            row.request_code, row.request_name, row.message_count = None, name, 10
+            if name == "ReceiveMessage":
+                row.facts = [f"stored_ms={START // 1_000_000 + 500 * second}"]
+            rows.append(row)
+    (one,) = problems(RULE, rows)
+    assert one.title.startswith("bills falls behind in orders: the messages that it receives get")
+    assert one.impact == {}, "none waits unacknowledged"
