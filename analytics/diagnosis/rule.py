@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dissectors.grpc.names import GRPC_STATUSES
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.outcome import is_call
 from dissectors.rows.record import ExchangeRecord
 
-from .context import Context, Need
-from .keys import Add, Flow
-from .messages import ObservedMessage
 from .problem import Case, Impact, ProblemSeverity, Tally
 from .spells import HOUR
+
+if TYPE_CHECKING:  # help and lists of rules need no state of a diagnosis
+    from .context import Context, Need
+    from .keys import Add, Flow
+    from .messages import ObservedMessage
 
 NEAR: Final = 30_000_000_000
 """maximum ns between a cause and its consequences: the interval of route requests"""

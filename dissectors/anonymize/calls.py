@@ -58,12 +58,14 @@ _PLAIN_VALUE: Final = re.compile(
 )
 _NAMES: Final = _PLAIN | {
     *(":authority", ":path", "authorization", "grpc-message", "x-mq-client-id", "x-mq-namespace"),
-    *("x-mq-request-id", "x-mq-session-token", "cookie"),
+    *("x-mq-request-id", "x-mq-session-token", "cookie", "set-cookie", "proxy-authorization"),
 }
-_SECRETS: Final = frozenset(("x-mq-session-token", "cookie"))
+_SECRETS: Final = frozenset(("x-mq-session-token", "cookie", "set-cookie", "proxy-authorization"))
 _AUTHORIZATION: Final = re.compile(
     r"(?P<name>Credential=|SignedHeaders=|Signature=|Security-Token=)(?P<value>[^,\s]*)", re.I
 )
+_SIGNED: Final = re.compile(r"MQv2-HMAC-SHA1[\s,]*")
+"""what is left of an authorization by RocketMQ's clients without these parts"""
 _CUT: Final = re.compile(rb"(?P<key>[\x80-\xff][\x01-\x7f]|[\x08-\x7f])[\x80-\xff]{0,3}[\0-\x7f]")
 """key and length of a field"""
 FREE: Final = frozenset(("x-mq-request-id", "authorization", *_SECRETS))
@@ -213,6 +215,8 @@ class CallRewriter:
         if name in _SECRETS:
             return "x" * len(text)
         if name == "authorization":
+            if not _SIGNED.fullmatch(_AUTHORIZATION.sub("", text)):
+                return "x" * len(text)  # another scheme: any part of it may be the secret
             return _AUTHORIZATION.sub(self._authorized, text)
         if name == "grpc-message":
             return self._escaped_remark(text)

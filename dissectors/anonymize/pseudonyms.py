@@ -63,10 +63,11 @@ _PREFIXES: Final = (RETRY_PREFIX, DLQ_PREFIX)
 """Prefixes of topics that contain a group name."""
 _LEAST_NUMBER: Final = 4
 """Minimum digits of a number in a remark that may be a name."""
-_JAVA_NAME: Final = re.compile(
-    r"(?:javax?|jdk|sun|io\.netty|org\.apache\.rocketmq)\.[\w.$]+$|[A-Z]\w+\.java$"
-)
-"""A class, method, or source file in an exception."""
+_JAVA_NAME: Final = re.compile(r"(?:javax?|jdk|sun|io\.netty|org\.apache\.rocketmq)\.[\w.$]+$")
+"""A class or method in an exception."""
+_SOURCE_FILE: Final = re.compile(r"([A-Z]\w+)\.java")
+_LONGEST_FRAME: Final = 256
+"""Maximum characters of class and method before a source file."""
 _PRIVATE_SECOND: Final = range(16, 32)
 _KEPT_FIRST: Final = frozenset((0, 10, 127, 169, 172, 192))
 """First octets of IPv4 addresses that stay: private, loopback, and link-local ranges."""
@@ -245,6 +246,11 @@ class Pseudonyms:
             return self.name(word)
         if _QUANTITY.fullmatch(word) or _JAVA_NAME.match(word):
             return word
+        source = _SOURCE_FILE.fullmatch(word)
+        if source is not None:
+            before = match.string[max(match.start() - _LONGEST_FRAME, 0) : match.start()]
+            frame = re.split(r"\s", before)[-1].removesuffix("(")
+            return word if _JAVA_NAME.match(frame) else f"{self.message_id(source[1])}.java"
         runs = _RUN.findall(word)
         is_known = all(run in words or (run.isdigit() and len(run) < 4) for run in runs)
         compound = _COMPOUND.search(word)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from importlib.resources import files
 from typing import Final
 
 from ..conversations.recognition import SIGNATURES
@@ -85,7 +85,7 @@ _JAVA_WORDS: Final = frozenset(_JAVA.split())
 _FAQ_WORDS: Final = frozenset(("docs", "bestPractice", "06FAQ"))
 """words of the address at the end of many remarks (FAQUrl)"""
 
-_LISTS: Final = dict(entries(Path(__file__).with_name("words.txt").read_text("utf-8")))
+_LISTS: Final = dict(entries(files(__package__).joinpath("words.txt").read_text("utf-8")))
 REMARK_WORDS: Final = (
     frozenset(_LISTS["words"].split()) | NAME_WORDS | MEMBERS | FIELDS | _JAVA_WORDS | _FAQ_WORDS
 )

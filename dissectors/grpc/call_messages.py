@@ -22,9 +22,12 @@ from .names import CODES, GRPC_STATUSES, TELEMETRY, TELEMETRY_COMMANDS
 from .pieces import PREFIX
 from .tree import Tree, decode_message, text_at, tree_at
 
-_CREDENTIAL: Final = re.compile(r"Credential=([^,/\s]{1,64})")
+_CREDENTIAL: Final = re.compile(r"Credential=([^,/\s]+)")
 _SIGNATURE: Final = re.compile(r"(Signature=|Security-Token=)[^,\s]*", re.IGNORECASE)
-_SECRETS: Final = frozenset(("authorization", "x-mq-session-token", "cookie"))
+_SECRETS: Final = frozenset(
+    ("authorization", "proxy-authorization", "x-mq-session-token", "cookie", "set-cookie")
+)
+_LONGEST_ACCOUNT: Final = 64
 _MASK: Final = "***"
 _ACCESS: Final = "AccessKey"
 Status = tuple[int, str, str | None]
@@ -97,7 +100,7 @@ def client_facts(headers: Headers) -> list[str]:
 def account_in(headers: Headers) -> str | None:
     """Return the access key of the signer of a request, or None if unsigned."""
     match = _CREDENTIAL.search(dict(headers).get("authorization", ""))
-    return match[1] if match else None
+    return match[1][:_LONGEST_ACCOUNT] if match else None
 
 
 def shown_metadata(headers: Headers) -> dict[str, str]:

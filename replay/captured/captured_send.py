@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
+from weakref import WeakSet
 
 import msgspec
 
@@ -38,6 +39,8 @@ from ..message import Message, TransactionState, message_of_properties
 
 BATCH: Final = int(RequestCode.SEND_BATCH_MESSAGE)
 END_TRANSACTION: Final = int(RequestCode.END_TRANSACTION)
+_MOST_LANGUAGE: Final = 64
+"""kept characters of a language: a hostile one has megabytes"""
 BODY_LIMIT: Final = 16 * 1024 * 1024
 """bytes of a decompressed body; a broker's default takes 4 MiB"""
 SET_BY_PRODUCER: Final = ("TRAN_MSG", "PGROUP")
@@ -239,7 +242,8 @@ class CapturedSend:
     """whether its client sent to each queue of the topic in order"""
     overtaken_by: list[CapturedSend] = field(default_factory=list)
     """later sends of its conversation that got a response before it"""
-    further_attempts: list[Refused] = field(default_factory=list)
+    further_attempts: WeakSet[Refused] | None = None
+    """later attempts of its message that are not taken yet"""
     held: int = 0
     """approximate memory while pending, in bytes"""
     gaps: int = 0
@@ -275,17 +279,20 @@ class CapturedSend:
         self.released = True
         self.seen.body = b""
         self.seen.messages = None
-        self.seen.command = msgspec.structs.replace(self.seen.command, ext_fields={})
+        command = self.seen.command
+        self.seen.command = msgspec.structs.replace(
+            command, ext_fields={}, remark=None, language=command.language[:_MOST_LANGUAGE]
+        )
         if self.seen.pdu is not None:  # its connection may still wait for the response
             self.seen.pdu.forget_fields()
         self.header = self.header.shortened()
         # these keep the bytes of packets alive
         self.seen.pdu = self.response.pdu = self.response.request = None
         self.overtaken_by = []
-        self.further_attempts = []
+        self.further_attempts = None
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Refused:
     """A send request that is not replayed, and the reason."""
 

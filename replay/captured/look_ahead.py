@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Iterable
 from typing import Final, NamedTuple
+from weakref import WeakSet
 
 from dissectors.budget import Budget
 from dissectors.conversations.conversation import Pdu
@@ -288,7 +289,9 @@ class LookAhead:
         self._wait_for(seen, first, captured.broker, seen.pdu)
         detail = f"attempt {response.attempts} of {key}"
         refused = self._refuse(seen, Refusal(SkipReason.ANOTHER_ATTEMPT, detail))
-        first.further_attempts.append(refused)
+        if first.further_attempts is None:
+            first.further_attempts = WeakSet()
+        first.further_attempts.add(refused)
         return True
 
     def _remember(self, key: str, captured: CapturedSend) -> None:
@@ -430,7 +433,7 @@ def _inner_hop_of(outer: Origin) -> Refusal:
 
 def _note_inner_hop(captured: CapturedSend, proof: InnerHop) -> None:
     """Reclassify a further attempt as an inner hop that a response proved."""
-    for attempt in captured.further_attempts:
+    for attempt in captured.further_attempts or ():
         if attempt.seen.origin == proof.inner and attempt.refusal.why is SkipReason.ANOTHER_ATTEMPT:
             attempt.refusal = _inner_hop_of(proof.outer)
             captured.response.attempts -= 1

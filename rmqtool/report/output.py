@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from dissectors.owned_folder import MARKER, OwnedFolder, check_folder
+from dissectors.owned_folder import MARKER, FolderRefused, OwnedFolder, check_folder
 from dissectors.quantities import counted
 from dissectors.tcp.source import is_capture_name
 from dissectors.times import text_of_time
@@ -141,7 +141,10 @@ def _encoded(form: ReportFormat, results: Sequence[ReportResult], about: About) 
 def _write_folder(request: ReportRequest, results: Sequence[ReportResult], about: About) -> str:
     folder = Path(request.output)
     with naming(str(folder)):
-        owned = OwnedFolder(folder, KIND, request.force, [*request.inputs, *request.compare])
+        try:
+            owned = OwnedFolder(folder, KIND, request.force, [*request.inputs, *request.compare])
+        except FolderRefused as refusal:  # here: from a batch of Spark, only its text comes back
+            raise CommandError(str(refusal), status=ExitStatus.USAGE) from None
         try:
             _fill(owned.path, request.format, results, about)
             owned.finish()

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Final
-
-import msgspec
+from typing import Final, NamedTuple
 
 from ...foreign import natural_of
 
@@ -439,8 +437,7 @@ def _name_at(path: str, at: int) -> tuple[str, int]:
     return "".join(chars), at
 
 
-# Here, not in `codec`: that is compiled, and msgspec needs the annotations of its structs.
-class JsonResult(msgspec.Struct, frozen=True):
+class JsonResult(NamedTuple):
     """A decoded JSON text."""
 
     value: object

@@ -11,6 +11,7 @@ import os
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from operator import attrgetter
 from tempfile import TemporaryFile
 from threading import Lock
@@ -41,7 +42,9 @@ class BlobFile:
         """0, then the end of each blob"""
 
     def __del__(self) -> None:
-        self._file.close()  # not when it is dropped: a screen may still read its rows
+        # Not when it is dropped: a screen may still read its rows. A full disk fails again here.
+        with suppress(OSError, AttributeError):
+            self._file.close()
 
     def __len__(self) -> int:
         return len(self._ends) - 1

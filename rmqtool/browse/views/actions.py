@@ -299,7 +299,8 @@ class FullBrowser(Browser):
             return
         named = ["--target", target] if target == SANDBOX else ["--namesrv", target]
         self._words = [*self._words, *named, *options]
-        if remote and "--yes" not in options:  # `--allow` may name only other hosts
+        # Also with `--allow`, which may name other hosts only.
+        if remote and not {"--yes", "-y"} & set(options):
             self._words += [word for host in remote for word in ("--allow", host)]
             shown = ", ".join(map(one_line, remote))
             self.ask("consent", f"{shown} is not loopback; send there? Type {_YES}", "")

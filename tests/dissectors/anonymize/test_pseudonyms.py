@@ -138,11 +138,19 @@ def test_a_name_in_a_remark_may_be_a_word_of_rocketmq() -> None:
     [
         "[TIMEOUT_CLEAN_QUEUE]broker busy, period in queue: 210ms, size of queue: 3",
         "java.util.concurrent.ConcurrentHashMap.get(ConcurrentHashMap.java:936)",
+        "at org.apache.rocketmq.broker.BrokerStartup.main(BrokerStartup.java:60)",
         "the in-flight messages are up-to-date, 12.5% of 64MB",
     ],
 )
 def test_words_and_quantities_of_a_remark_stay(text: str) -> None:
     assert Pseudonyms(b"a secret of 16 b").remark(text) == text
+
+
+def test_classes_of_applications_are_replaced_in_stack_traces() -> None:
+    names = Pseudonyms(b"a secret of 16 b")
+    said = names.remark("at com.acme.PaymentListener.consume(PaymentListener.java:42)")
+    assert "Payment" not in said
+    assert said.endswith(".java:42)")
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,9 @@ def test_metadata_is_rewritten_by_its_names() -> None:
     )
     assert "annes-key" not in signed
     assert signed.endswith("SignedHeaders=x-mq, Signature=xxxx")
+    for secret in ("Bearer eyJhbGci.secret", "Basic dXNlcjpwYXNz", "abc Signature=AB12"):
+        assert calls.header("authorization", secret) == "x" * len(secret)
+    assert calls.header("proxy-authorization", "Basic dXNl") == "x" * 10
     assert calls.header("x-mq-client-id", "anne@1@2@3") == NAMES.name("anne@1@2@3")
     said = calls.header("grpc-message", "no topic Ord%C3%A9rs%25")
     assert said.startswith("no topic ")

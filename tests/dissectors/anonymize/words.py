@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dissectors.anonymize.vocabulary import REMARK_WORDS
+from dissectors.table_text import entries
 from tests.cluster.servers.artifacts import fetch
 
 RELEASES = ("4.9.8", "5.3.3-proxy", "5.5.0-proxy")
@@ -24,7 +25,7 @@ _CONSTANT = re.compile(r"[A-Z][A-Z0-9_]+")
 _SETTER = re.compile(r"set[A-Z]\w+")
 _SAYING = (
     *("tcp", "tls", "conversations", "remoting", "http2", "grpc", "replication", "decode"),
-    "message_rows",
+    *("message_rows", "broker_store"),
 )
 """Packages with texts of findings."""
 _LONGEST = 200
@@ -104,7 +105,10 @@ def own_words() -> set[str]:
 
 def main() -> None:
     """Write the words beside the module that reads them."""
-    lists = {"words": words(), "settings": settings(), "findings": own_words() - REMARK_WORDS}
+    # Logs of earlier releases have texts of earlier findings.
+    earlier = dict(entries(_TARGET.read_text("utf-8")))["findings"].split()
+    findings = own_words().union(earlier) - REMARK_WORDS
+    lists = {"words": words(), "settings": settings(), "findings": findings}
     comment = _TARGET.read_text().partition("\n")[0]
     parts = [
         textwrap.fill(f"{name}: {' '.join(sorted(found))}", subsequent_indent="  ", **_WRAPPED)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dissectors.budget import Budget
 from dissectors.foreign import Unreadable
-from dissectors.grpc.call_messages import CallMessage
+from dissectors.grpc.call_messages import CallMessage, shown_metadata
 from dissectors.grpc.calls import MOST_STREAMS, CallReader
 from dissectors.grpc.pieces import MessageCutter, Piece
 from dissectors.grpc.tree import decode_message
@@ -109,6 +109,19 @@ def test_signatures_are_masked() -> None:
     assert "C0FFEE" not in shown
     assert "accountname" not in shown
     assert request.command.account == "accountname"
+
+
+def test_other_credentials_are_masked() -> None:
+    key = "A" * 80
+    shown = shown_metadata(
+        [
+            ("proxy-authorization", "Basic dXNlcjpwYXNz"),
+            ("set-cookie", "sid=secret"),
+            ("authorization", f"MQv2-HMAC-SHA1 Credential={key}/cn, Signature=AB"),
+        ]
+    )
+    assert shown["proxy-authorization"] == shown["set-cookie"] == "***"
+    assert "AAAAA" not in shown["authorization"]
 
 
 def test_streams_without_end_are_bounded() -> None:

@@ -67,10 +67,20 @@ def test_connections_with_an_unanswered_send_are_forgotten(apart: int) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_long_properties_are_let_go_with_the_message() -> None:
+@pytest.mark.parametrize("keys", [1, 400])
+@pytest.mark.parametrize("where", ["properties", "remark", "language"])
+def test_long_texts_are_let_go_with_the_message(where: str, keys: int) -> None:
+    """Each is a message of its own, or another attempt of one message."""
+
     def requests() -> Iterator[Seen]:
         for n in range(400):
-            request = seen(n, key=f"K{n}", opaque=n, properties={"a": "x" * 30_000})
+            text = f"{n}" + "x" * 30_000
+            properties = {"a": text} if where == "properties" else {}
+            request = seen(n, key=f"K{n % keys}", opaque=n, properties=properties)
+            if where == "remark":
+                request.command.remark = text
+            elif where == "language":
+                request.command.language = text
             request.header_length = 30_300
             yield request
 
