@@ -41,6 +41,8 @@ BATCH_BYTES: Final = 16 << 20
 """bytes of lines per batch, plus at most one line"""
 _READ: Final = 1 << 20
 _JSON: Final = msgspec.json.Decoder()
+_LAST_US: Final = ((1 << 63) - 1) // 1000
+"""last µs that are a number of ns in 64 bits"""
 _ABSENT: Final[dict[str, object]] = {
     "string": "",
     "int": 0,
@@ -133,7 +135,10 @@ def _parquet_rows(file: str, columns: Sequence[Column], row: type[Row]) -> Itera
             for group in range(opened.num_row_groups):  # each has its own shared texts
                 for batch in opened.iter_batches(BATCH, [group], wanted):
                     yield _records_in(batch, columns, row)
-    except (pyarrow.ArrowException, OSError, ValueError, IndexError) as error:
+    except (
+        *(pyarrow.ArrowException, OSError, ValueError),
+        *(LookupError, ArithmeticError),  # of damaged schemas and of values beyond all types
+    ) as error:
         reason = str(error).partition(".")[0] or type(error).__name__
         raise InputError(f"{file} cannot be read: {reason}", "decode the captures again") from None
 
@@ -200,7 +205,10 @@ def _values_in(array: Any, column: Column, optional: bool) -> list[object]:
     if column.type == "time" and types.is_timestamp(kind):
         # safe=False: other programs write nanoseconds, of which the last three digits are dropped.
         array = array.cast(pyarrow.timestamp("us", tz="UTC"), safe=False).cast(pyarrow.int64())
-        values = [None if value is None else value * 1000 for value in array.to_pylist()]
+        values = [
+            value * 1000 if value is not None and -_LAST_US <= value <= _LAST_US else None
+            for value in array.to_pylist()
+        ]
         is_plain = True
     elif column.type == "list" and types.is_list(kind) and not len(array.flatten()):
         # lists are mostly empty; each row needs one of its own, because rows are mutable
@@ -214,7 +222,7 @@ def _values_in(array: Any, column: Column, optional: bool) -> list[object]:
         return [_cleaned_value(value, column, optional) for value in values]
     if column.type == "list":
         values = [value and [item for item in value if item is not None] for value in values]
-    if optional or not array.null_count:
+    if optional or None not in values:
         return values
     return [_neutral(column, optional) if value is None else value for value in values]
 

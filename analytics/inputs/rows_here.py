@@ -46,14 +46,14 @@ def parquet_here(files: Sequence[str], columns: Sequence[Described], source: str
                 stored = {name: stored_name(name, there) for name in wanted.names}
                 refuse_expanding(file, opened.metadata, set(stored.values()))
                 table = opened.read(columns=[name for name in stored.values() if name in there])
-        except (pyarrow.ArrowException, OSError) as error:
+            arrays = [
+                _cast(table.column(stored[field.name]), field.type)
+                if stored[field.name] in there
+                else _absent(field, table)
+                for field in wanted
+            ]
+        except (pyarrow.ArrowException, OSError, LookupError) as error:
             raise damaged_parquet(file) from error
-        arrays = [
-            _cast(table.column(stored[field.name]), field.type)
-            if stored[field.name] in there
-            else _absent(field, table)
-            for field in wanted
-        ]
         tables.append(pyarrow.Table.from_arrays(arrays, schema=wanted))
     return _with_source(pyarrow.concat_tables(tables), source)
 

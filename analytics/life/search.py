@@ -240,6 +240,9 @@ class MessageSearch:
                 continue  # it cannot cover what was not there yet
             key = (row.consumer_group, place)
             before = message.covered.get(key)
+            if before is None and len(message.covered) >= MOST_ROWS:
+                message.left_out += 1
+                continue
             if before is None or (row.time or 0) < (before.time or 0):
                 message.covered[key] = row
 

@@ -20,7 +20,7 @@ from ..foreign import Unreadable, converted, json_of
 from ..owned_folder import FolderRefused, is_inside
 from ..replication.progress import Replication
 from ..rows.column import RENAMED, Description, columns_of
-from ..rows.tables import encodable
+from ..rows.tables import encodable, encodable_value
 from ..tcp.capture import capture_index, packet_number
 from ..times import text_of_time
 from .log_parts import SCHEMA_VERSION, PartEntry
@@ -122,7 +122,7 @@ def manifest_of(
     return Manifest(
         rmqtool=rmqtool,
         created=text_of_time(created),
-        options=dict(options),
+        options={name: encodable_value(value) for name, value in options.items()},
         captures=[capture_entry(capture) for capture in stats.captures],
         **{name: getattr(stats, name) for name in TOTALS},
         findings={kind.name: count for kind, count in stats.finding_counts.items()},

@@ -36,6 +36,7 @@ from .totals import set_sums
 
 _TEMPORARY: Final = ".rmqtool-"
 _PRIVATE_FOLDER: Final = 0o700
+_MOST_CONVERSATIONS: Final = 1 << 62
 _PART: Final = re.compile(r"part-(\d{5,})\.(?:parquet|jsonl)")
 PARTS: Final = {
     EXCHANGES: "parts",
@@ -146,6 +147,8 @@ class GrowingLog:
         if not os.path.lexists(folder / MANIFEST):
             return None
         former = read_manifest(folder)
+        if not 0 <= former.conversations < _MOST_CONVERSATIONS:
+            raise DecodedLogError(f"{folder}/{MANIFEST} is damaged: conversations")
         if former.partition != self._partition:
             if former.partition is None:
                 reason = "without partitions; give another name"

@@ -206,7 +206,7 @@ class LookAhead:
             if isinstance(first, CapturedSend):
                 if not (everything or first.settled or self._is_over(first)):
                     break
-                first.settled = True
+                first.settled, first.overtaken_by = True, []
                 first.response.uncaptured = self._is_uncaptured(first, everything)
                 self._bodies.held -= first.held
             else:
@@ -385,7 +385,8 @@ class LookAhead:
         sent_at = captured.seen.origin.time
         for other in reversed(others.values()):
             if other.seen.origin.time < sent_at:
-                other.overtaken_by.append(captured)  # counts once that request is answered
+                if not other.settled:  # after that, its order is no longer asked for
+                    other.overtaken_by.append(captured)  # counts once that request is answered
                 break
             captured.overlapped = True
             if other.overlapped:

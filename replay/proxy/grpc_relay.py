@@ -136,6 +136,16 @@ class GrpcRelay:
     def _give_up(self, from_client: bool) -> None:
         self._end = None
         self._seen = False
+        held = b"".join(self._asking.values())
+        self._asking.clear()
+        if held:
+            self._out.to_client(held, b"")
+        if from_client:  # otherwise the caller passes the rest on
+            if self._buffer:
+                self._out.to_client(bytes(self._buffer))
+                self._buffer.clear()
+            self._room.take(-self._counted)
+            self._counted = 0
         self._out.unreadable(from_client)
 
     def _passed(self, frame: bytes) -> bytes:
@@ -162,13 +172,14 @@ class GrpcRelay:
 
     def _rewritten(self, frames: bytes, stream: int, flags: int) -> bytes:
         """Return DATA frames with replaced endpoints, or unchanged if that is impossible."""
-        message, at = b"", 0
+        data, at = bytearray(), 0
         while at < len(frames):
             end = at + HEAD + int.from_bytes(frames[at : at + 3])
             if frames[at + 4] & 0x8:  # padded
                 return frames
-            message += frames[at + HEAD : end]
+            data += frames[at + HEAD : end]
             at = end
+        message = bytes(data)
         # a flag for compression and a length come first; a compressed message is left as it is
         if len(message) < 5 or message[0] or int.from_bytes(message[1:5]) != len(message) - 5:
             return frames
@@ -179,8 +190,8 @@ class GrpcRelay:
         if new == message[5:]:
             return frames
         # Flow control is left out: its windows are thousands of times larger than the difference.
-        data = b"\0" + len(new).to_bytes(4) + new
-        parts = [data[n : n + _MOST_DATA] for n in range(0, len(data), _MOST_DATA)]
+        new = b"\0" + len(new).to_bytes(4) + new
+        parts = [new[n : n + _MOST_DATA] for n in range(0, len(new), _MOST_DATA)]
         return b"".join(
             len(part).to_bytes(3)
             + bytes((DATA, flags if number == len(parts) else 0))

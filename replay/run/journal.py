@@ -204,7 +204,10 @@ class JournalWriter:
 
 def create_journal(folder: Path, run: Run) -> None:
     """Create the folder and its ``run.json``; JournalError if that fails."""
-    text = msgspec.json.format(_ENCODER.encode(run), indent=1) + b"\n"
+    try:
+        text = msgspec.json.format(_ENCODER.encode(run), indent=1) + b"\n"
+    except UnicodeEncodeError:
+        raise JournalRefused("the name of an input is not UTF-8; rename it") from None
     try:
         folder.mkdir(0o700, parents=True, exist_ok=True)
         if any(folder.iterdir()):

@@ -76,7 +76,7 @@ class LongPolling:
     def wake(self, topic: str) -> None:
         """Respond to all held requests of a topic, because it changed."""
         for key in [key for key in self._held if key[0] == topic]:
-            for held in list(self._held[key]):
+            for held in list(self._held.get(key, ())):  # a response may end other connections
                 self._resume(held)
 
     def forget(self, connection: Connection) -> None:

@@ -400,6 +400,7 @@ class PopHandlers:
     @serves(RequestCode.BATCH_ACK_MESSAGE)
     def acknowledge_many(self, request: ReceivedRequest) -> HandlerResponse:
         """Handle 200151: acknowledge many messages."""
+        acknowledged: dict[PopKey, None] = {}
         for item in objects_of(json_object(request.body).get("acks")):
             group, topic = text_of(item.get("c")), text_of(item.get("t"))
             queue_id, start = item.get("q"), item.get("so")
@@ -413,6 +414,8 @@ class PopHandlers:
             self._known(key, request)
             for place in places:
                 self.queues.acknowledge(key, start + place)
+            acknowledged[key] = None
+        for key in acknowledged:  # once each: it looks at all messages in flight
             self._commit(key)
         return HandlerResponse()
 
@@ -468,12 +471,15 @@ class PopHandlers:
 
     def _expire(self) -> None:
         self._timer = None
+        changed: dict[PopKey, None] = {}
         for expired in self.queues.expire(self._state.now_ms()):
             if expired.key.group in self._ordered:
                 self.queues.go_back(expired.key, expired.offset)
             else:
                 self._revive(expired.key, expired.offset)
-            self._commit(expired.key)
+            changed[expired.key] = None
+        for key in changed:
+            self._commit(key)
         self._arm()
 
     def _revive(self, key: PopKey, offset: int) -> None:

@@ -24,6 +24,7 @@ from dissectors.foreign import Unreadable, json_of
 from dissectors.processes.modules import start_module
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
+from dissectors.rows.tables import encodable_value
 from dissectors.times import SECOND, text_of_time
 
 from ..summary.watch import ProblemChange, ProblemEvent
@@ -98,7 +99,7 @@ class IncidentOrder(msgspec.Struct, kw_only=True):
     """hosts whose connections to any of `known` are kept"""
     known: list[str] = []
     """servers of RocketMQ"""
-    problems: list[dict[str, object]] = []
+    problems: list[object] = []
     """events of the problems that caused the incident"""
     folder: str
     """folder of all incidents"""
@@ -217,7 +218,8 @@ class IncidentKeeper:
         waiting.begin = min(waiting.begin, first)
         waiting.end = min(max(waiting.end, now + self._after), self._latest)
         if len(waiting.problems) < MOST_NAMED:
-            waiting.problems.append(event.as_json())
+            # evidence names the capture, whose name may be any bytes
+            waiting.problems.append(encodable_value(event.as_json()))
         for client, server in self._connections.of(problem):
             if len(waiting.connections) >= MOST_NAMED:
                 break

@@ -32,6 +32,8 @@ MOST_FLOWS: Final = 10_000
 MOST_QUEUES: Final = 10_000
 MOST_SENDS: Final = 20_000
 """latest messages that are remembered to recognize retries"""
+LONGEST_KEY: Final = 256
+"""characters of a UNIQ_KEY that is remembered; a client's has 32"""
 MOST_HOPS: Final = 16
 """latest sends of a message that are remembered"""
 LAG_LASTS: Final = 600_000_000_000
@@ -316,7 +318,7 @@ class TrafficMetrics:
                     key = row.topic or "", row.group, row.server_address, row.queue_id or 0
                     if key in self._lags or len(self._lags) < MOST_QUEUES:
                         self._lags[key] = max(most - following, 0), row.response_time or 0
-        elif row.unique_key is not None and row.message_count:
+        elif row.message_count and row.unique_key and len(row.unique_key) <= LONGEST_KEY:
             message = row.unique_key, row.topic
             hops = self._sent.get(message)
             if hops is not None:

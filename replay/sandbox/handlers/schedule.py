@@ -183,6 +183,9 @@ class Schedule:
             except StoreFull:
                 least = _RETRY_SECONDS
                 break
+            except ValueError:  # a damaged record of the store file, with no queue of the broker
+                if record is not None:
+                    self._finish(record)
             if self._due and self._due[0] is entry:  # a delivered message may have evicted it
                 heapq.heappop(self._due)
                 self._state.room.take(-ENTRY)

@@ -189,6 +189,30 @@ def test_times_of_parquet(tmp_path: Path, unit: str, zone: str | None) -> None:
     assert row.request_time == ns // 10**digits * 10**digits
 
 
+def test_times_beyond_64_bits_of_ns_are_absent_in_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    far = [253_402_300_799_999_999, -62_135_596_800_000_000, 1_795_168_800_000_000]
+    times = pyarrow.array(far, pyarrow.timestamp("us", "UTC"))
+    pyarrow.parquet.write_table(pyarrow.table({"request_time": times}), path)
+    rows = all_of(exchange_rows(file(path)))
+    assert [row.request_time for row in rows] == [None, None, 1_795_168_800_000_000_000]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pyarrow.Table.from_arrays([pyarrow.array(["a"])] * 2, names=["topic", "topic"]),
+        pyarrow.table({"latency_us": pyarrow.array([1 << 62], pyarrow.duration("s"))}),
+    ],
+    ids=["a column twice", "a duration beyond all types"],
+)
+def test_unusual_parquet_is_read_or_refused(tmp_path: Path, table: pyarrow.Table) -> None:
+    path = tmp_path / "rows.parquet"
+    pyarrow.parquet.write_table(table, path)
+    with suppress(InputError):
+        assert len(all_of(exchange_rows(file(path)))) == 1
+
+
 def test_a_parquet_file_with_another_name_is_one(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     pyarrow.parquet.write_table(pyarrow.table({"opaque": [1, 2]}), path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 from hypothesis import given
 
@@ -148,3 +150,39 @@ def test_what_was_held_of_a_cancelled_stream_passes() -> None:
     assert sides.client == b""
     relay.from_client(frame(RST_STREAM, 0, 1, bytes(4)))
     assert sides.client == sides.recorded == told
+
+
+@pytest.mark.parametrize("from_client", [True, False])
+def test_what_is_held_passes_when_the_relay_gives_up(from_client: bool) -> None:
+    sides = Sides(Room())
+    relay = GrpcRelay(sides, lambda host, port, dialled: None, sides.room)
+    relay.from_client(PREFACE + asking(1))
+    told = frame(HEADERS, 4, 1, b"\x88") + frame(DATA, 0, 1, b"part") + b"\0\0\7"
+    relay.from_server(told)
+    if from_client:
+        relay.from_client(b"\xff" * 40)
+    else:
+        more = b"\0" * 6 + b"\xff" * 20
+        told += more
+        relay.from_server(more)
+    relay.from_server(b"rest")
+    assert sides.unread == [from_client]
+    assert sorted(sides.client) == sorted(told + b"rest")
+    assert sorted(sides.recorded) == sorted(told + b"rest")
+    relay.close()
+    assert sides.room.used == 0
+
+
+def test_a_route_in_many_frames_takes_linear_time() -> None:
+    def seconds(count: int) -> float:
+        sides = Sides(Room())
+        relay = GrpcRelay(sides, lambda host, port, dialled: None, sides.room)
+        relay.from_client(PREFACE + asking(1))
+        told = frame(HEADERS, 4, 1, b"\x88") + frame(DATA, 0, 1, b"123456789") * count
+        told += frame(DATA, 1, 1)
+        begin = process_time()
+        relay.from_server(told)
+        assert sides.client == told
+        return process_time() - begin
+
+    assert seconds(60_000) < 12 * max(seconds(15_000), 0.01)
