@@ -47,6 +47,9 @@ def test_the_bounds_hold_and_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     (found,) = search.messages
     assert len(found.rows) == 2
     assert found.left_out == 4
+    monkeypatch.setattr(search_module, "MOST_ROWS", 1)
+    search, _ = searched(["push-consumer-5x.pcap"], where="event == stored")
+    assert {len(message.covered) for message in search.messages} == {1}
 
 
 def test_what_is_remembered_does_not_grow_with_the_input(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -210,6 +211,17 @@ def test_a_capture_is_added_once(tmp_path: Path, again: str) -> None:
     with pytest.raises(DecodedLogError, match=rf"{again} is in .* already"):
         added(log, [at(START)], manifest(again))
     assert read_manifest(log).exchanges == 1
+
+
+def test_an_impossible_number_of_connections_is_damage(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    added(log, [at(START)], manifest())
+    path = log / "manifest.json"
+    path.write_text(
+        re.sub(r'"conversations": \d+', f'"conversations": {1 << 63}', path.read_text())
+    )
+    with pytest.raises(DecodedLogError, match="damaged: conversations"):
+        DecodedLogWriter(log, partition=Partition.date)
 
 
 def test_a_file_that_is_there_is_refused_before_it_is_read(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from replay.run.journal_rows import (
     STEPS,
     Begin,
     JournalError,
+    JournalRefused,
     OutcomeEntry,
     Result,
     Run,
@@ -158,6 +159,14 @@ def test_a_folder_with_something_in_it_is_not_taken(tmp_path: Path) -> None:
         create_journal(tmp_path, run())
     with pytest.raises(JournalError, match="is a file"):
         create_journal(tmp_path / "file", run())
+
+
+def test_an_input_with_any_bytes_as_name_is_refused(tmp_path: Path) -> None:
+    odd = run()
+    odd.sources = [SourceEntry("caf\udce9.pcap", 5, "d")]
+    with pytest.raises(JournalRefused, match="not UTF-8"):
+        create_journal(tmp_path / "j", odd)
+    assert not (tmp_path / "j").exists()
 
 
 def test_what_is_no_journal_says_so(tmp_path: Path) -> None:

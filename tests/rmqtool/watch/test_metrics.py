@@ -69,6 +69,16 @@ def test_requests_outcomes_latencies_and_retries_are_counted() -> None:
     assert errors == "SYSTEM_BUSY"
 
 
+def test_keys_that_are_remembered_are_short() -> None:
+    metrics = TrafficMetrics(list)
+    rows = [row for batch in Decode([SAMPLE_NAME]).records() for row in batch]
+    for row in rows:
+        if row.unique_key is not None:
+            row.unique_key += "x" * of.LONGEST_KEY
+    metrics.add(rows)
+    assert figures(metrics, of.RETRIES) == {}
+
+
 def test_what_a_proxy_forwards_is_no_retry() -> None:
     metrics = of_sample("grpc-send-5x.pcap")
     assert sum(figures(metrics, of.SENT).values()) == 24  # 12 calls, each forwarded
