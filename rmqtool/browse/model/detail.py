@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -20,13 +21,13 @@ from dissectors.budget import Budget
 from dissectors.decode.command_row import body_of, shown_body, shown_messages
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.pipeline import CommandSeen
-from dissectors.foreign import Unreadable, json_of
+from dissectors.foreign import Unreadable, hexadecimal_of, json_of
 from dissectors.quantities import counted
 from dissectors.remoting.bodies.body import ShownMessage, message_dict
 from dissectors.remoting.bodies.custom import NamedDecoder, decoding_with
 from dissectors.remoting.framing.frame import PREFIX
 from dissectors.remoting.header_codec import BINARY_TYPE, MIN_BINARY_HEADER
-from dissectors.remoting.headers import mask_secret
+from dissectors.remoting.headers import shown_letters
 from dissectors.rows.column import Column
 from dissectors.tcp.capture import packet_number
 
@@ -47,8 +48,26 @@ _FIXED: Final = (
     ("opaque", 5, 9),
     ("flag", 9, 13),
 )
-_PROBE: Final = "a value that is long enough"
-"""a value that is masked if its field is a credential"""
+_ESCAPED: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
+_ASSIGNED: Final = re.compile(
+    rb"""(?P<before>^[ \t]*+|\\[nrt]|["'])?"""
+    rb"""(?P<name>(?:[\w.$-]|\\u[0-9a-fA-F]{4})++)"""
+    rb"""(?P<separator>(?P<quote>\\{0,7}["'])?\s{0,8}[:=][ \t]{0,8})?""",
+    re.MULTILINE,
+)
+"""A name and its separator, as in JSON and properties. Words without a separator match, too: they
+are skipped as a whole, so that time is linear.
+"""
+_TO_LINE_END: Final = re.compile(rb"[^\r\n]+")
+_TO_LINE_END_IN_QUOTES: Final = re.compile(rb"""(?:[^"\\\r\n]|\\[^nr"])++""")
+_VALUE: Final = re.compile(
+    rb""""(?:[^"\\]|\\.)*+"?|"""
+    rb"""'(?:[^'\\]|\\.)*+'?|"""
+    # in a JSON text that is itself in a string: up to the quote with as many backslashes
+    rb"""(\\{1,7})(["']).*?(?:(?<!\\)\1\2|\Z)|"""
+    rb"""[^\s"',;&}\]]+""",
+    re.DOTALL,
+)
 
 
 class Span(NamedTuple):
@@ -73,13 +92,51 @@ def spans_of(serialize_type: int, header: bytes, body: bytes) -> dict[str, Span]
     return spans
 
 
-def secret_spans(spans: dict[str, Span]) -> list[Span]:
-    """Return the ranges of credentials."""
-    return [
-        span
-        for name, span in spans.items()
-        if mask_secret(name.removeprefix("body."), _PROBE) != _PROBE
-    ]
+def secret_spans(serialize_type: int, header: bytes, body: bytes) -> list[Span]:
+    """Return the ranges of all credentials, in order and without overlaps."""
+    found: list[Span] = []
+    for at, data in ((PREFIX, header), (PREFIX + len(header), body)):
+        binary = serialize_type == BINARY_TYPE and data is header
+        pairs = chain(_binary(data) if binary else _members(data), _assigned(data))
+        found += [
+            Span(at + start, at + end)
+            for name, start, end in pairs
+            if start < end and shown_letters(name) is not None
+        ]
+    spans: list[Span] = []
+    for start, end in sorted(found):
+        if spans and start <= spans[-1].end:
+            # Objects contain objects: masking each of them would be quadratic.
+            spans[-1] = Span(spans[-1].start, max(end, spans[-1].end))
+        else:
+            spans.append(Span(start, end))
+    return spans
+
+
+def _assigned(data: bytes) -> Iterator[tuple[str, int, int]]:
+    """Yield the credentials in a text that need not be JSON: name, start and end of the value."""
+    masked = 0
+    for match in _ASSIGNED.finditer(data):
+        if match.start() < masked or match["separator"] is None:
+            continue  # searching the end of a value again in the value is quadratic
+        name = _name_of(match["name"])
+        if shown_letters(name) is None:
+            continue
+        value = _VALUE
+        if match["before"] is not None and match["quote"] is None:
+            # A line of properties: its value may have blanks, commas, and quotes.
+            in_quotes = match["before"].strip() != b""
+            value = _TO_LINE_END_IN_QUOTES if in_quotes else _TO_LINE_END
+        found = value.match(data, match.end())
+        if found is not None:
+            masked = found.end()
+            yield name, found.start(), masked
+
+
+def _name_of(data: bytes) -> str:
+    """Return a name without escapes: a parser reads ``pass\\u0077ord`` as ``password``."""
+    name = data.decode("utf-8", "replace")
+    return _ESCAPED.sub(lambda match: chr(hexadecimal_of(match[1] or match[2]) or 0), name)
 
 
 def _members(data: bytes) -> Iterator[tuple[str, int, int]]:
@@ -99,13 +156,16 @@ def _members(data: bytes) -> Iterator[tuple[str, int, int]]:
                     yield outer, start, match.end()
             name = None
         elif token == b":":
-            name = last.strip(b"\"'").decode("utf-8", "replace")
+            name = _name_of(last.strip(b"\"'"))
         elif token == b",":
             name = None
         elif name is not None:
             yield name, match.start(), match.end()
             name = None
         last = token
+    for outer, start in opened:  # cut off: their ends are missing
+        if outer:
+            yield outer, start, len(data)
 
 
 def _binary(header: bytes) -> Iterator[tuple[str, int, int]]:
@@ -194,7 +254,7 @@ def detail_of(
             # The body of a message is the user's: its members are no credentials of RocketMQ.
             carries = any(node.text.startswith("message 1 of") for node in _all(match))
             spans = spans_of(frame.serialize_type, frame.header, frame.body)
-            frames[index] = _bytes_of(name, frame, spans, masked=not carries)
+            frames[index] = _bytes_of(name, frame, masked=not carries)
             _place(match, index, spans)
     note = "" if kept.whole else "bodies were not kept: too many bytes"
     sides = [
@@ -268,15 +328,14 @@ def _place(root: Node, index: int, spans: dict[str, Span]) -> None:
     root.frame = index
 
 
-def _bytes_of(name: str, frame: KeptFrame, spans: dict[str, Span], masked: bool) -> FrameBytes:
+def _bytes_of(name: str, frame: KeptFrame, masked: bool) -> FrameBytes:
     """Return the bytes of a frame; `masked`: also mask credentials in its body."""
     total = 4 + len(frame.header) + frame.body_length
     prefix = total.to_bytes(4, "big") + bytes((frame.serialize_type,))
     body = frame.body[:BODY_LIMIT]
     data = bytearray(prefix + len(frame.header).to_bytes(3, "big") + frame.header + body)
-    shown = {key: span for key, span in spans.items() if masked or not key.startswith("body.")}
-    for span in secret_spans(shown):
-        data[span.start : span.end] = bytes((_MASKED,)) * (min(span.end, len(data)) - span.start)
+    for start, end in secret_spans(frame.serialize_type, frame.header, body if masked else b""):
+        data[start:end] = bytes((_MASKED,)) * (end - start)
     return FrameBytes(name, bytes(data), frame.body_length - len(body))
 
 

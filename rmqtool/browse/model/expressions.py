@@ -22,6 +22,7 @@ _WORD: Final = re.compile(r"[^\s\"'()=<>~!,&|]*$")
 _QUOTED: Final = re.compile(r"[\"']([^\"']*)$")
 _BEFORE: Final = re.compile(r"(?P<name>[\w.]+)\s*(?P<op>==|!=|<=|>=|!~|=~|=|<|>|~|in)\s*(?:\(.*)?$")
 _PLAIN: Final = re.compile(r"[\w.%@/-]+")
+_PATTERN_SIGNS: Final = frozenset(".+*?()|[]{}^$")
 _LINKS: Final = ("and", "or")
 _STARTS: Final = ("not", "has", "absent")
 
@@ -56,7 +57,9 @@ def offer(text: str, table: str, values: Callable[[str], Sequence[str]]) -> Offe
     field = fields.find(asked["name"]) if asked is not None else None
     if field is not None:
         values_found = [
-            _written(word) for word in _values_of(field, values) if begun.lower() in word.lower()
+            _written(word)
+            for word in _values_of(field, values)
+            if begun.lower() in word.lower() and word.isprintable()
         ]
         values_found.sort(key=lambda word: not word.strip('"').lower().startswith(begun.lower()))
         return Offer(start, values_found[:MOST_OFFERED])
@@ -100,14 +103,28 @@ def _written(value: str) -> str:
     return f'"{escaped}"'
 
 
+def _pattern_of(value: str) -> str:
+    """Return a printable pattern that matches only this value."""
+    return "".join(
+        # Quotes and backslashes have a meaning in expressions, too.
+        f"\\x{{{ord(char):x}}}" if char in "\"'\\" or not char.isprintable()
+        else f"\\{char}" if char in _PATTERN_SIGNS else char
+        for char in value
+    )  # fmt: skip
+
+
 def of_cell(field: str, value: object, wanted: bool) -> str:
     """Return the expression for rows with, or without, this value in a column."""
     if value is None or value == []:
         return f"absent {field}" if wanted else f"has {field}"
     if isinstance(value, list):
         value = value[0]
-    written = _written(str(value).lower() if isinstance(value, bool) else str(value))
-    return f"{field} == {written}" if wanted else f"not ({field} == {written})"
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if text.isprintable():
+        test = f"{field} == {_written(text)}"
+    else:  # the line is drawn and copied: escape sequences must not get into a terminal
+        test = f'{field} ~ "^{_pattern_of(text)}$"'
+    return test if wanted else f"not ({test})"
 
 
 def of_range(field: str, first: int, end: int) -> str:

@@ -8,6 +8,7 @@ import pytest
 from dissectors.rows.record import COLUMNS, ExchangeRecord
 from rmqtool.browse.model.columns import TIMELINES
 from rmqtool.browse.model.disk import PART_ROWS, SEGMENT_ROWS, RowStore
+from rmqtool.browse.model.expressions import of_cell, offer
 from rmqtool.browse.model.expressions import test_of_text as compiled
 from rmqtool.browse.model.listing import Listing, ListOrder
 from tests.rmqtool.browse.browsing import sample, wait_for
@@ -139,3 +140,30 @@ def test_a_listing_is_put_in_order_once_all_rows_are_there() -> None:
 def test_a_wrong_expression_says_so(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         compiled(text, "exchanges")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "T\x1b]0;\\'\"a.*b(c)\n",
+        "T\n",
+        "\x1b",
+        "\u202eT [主]\xa0^$",
+        "\ud800",
+        "\x00a'",
+        "\t" * 3000,
+    ],
+)
+def test_a_cell_with_any_characters_becomes_a_printable_expression(value: str) -> None:
+    row = msgspec.structs.replace(a_row(), topic=value, findings=[value])
+    for field, cell in (("topic", row.topic), ("findings", row.findings)):
+        for wanted in (True, False):
+            text = of_cell(field, cell, wanted)
+            assert text.isprintable()
+            test = compiled(text, "exchanges")
+            assert test is not None
+            assert test(row) is wanted
+            for other in (f"{value}a", f"a{value}", value[:-1], f"{value}\n", None):
+                others = msgspec.structs.replace(row, topic=other, findings=[other or ""])
+                assert test(others) is not wanted
+    assert offer("topic == ", "exchanges", lambda _: [value, "Orders"]).words == ["Orders"]
