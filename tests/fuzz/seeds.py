@@ -71,7 +71,8 @@ def _captures() -> Iterator[bytes]:
     yield pcapng(timed, [Interface(1, 9), Interface(113)])
     yield pcap([(one.ts, ethernet(TUNNELS["vxlan"](ip(one)))) for one in talk.segments])
     pull = Command(11, 2, ext={"topic": "T", "consumerGroup": "g", "queueId": "0"})
-    stored = [made_store.message("T", f"0A000005{number:024X}", KEYS="k") for number in (1, 2)]
+    # ids of a client that no other test has, since decoded ones are remembered
+    stored = [made_store.message("T", f"0AFEED05{number:024X}", KEYS="k") for number in (1, 2)]
     talk = Talk().open().say(0, send(1).frame + pull.frame).say(1, sent(1).frame)
     pulled = pull.answer(
         0, body=b"".join(map(encode_message, stored)), ext={"nextBeginOffset": "2"}
