@@ -41,7 +41,7 @@ from ..remoting.messages.record_layout import (
 )
 from ..remoting.send_fields import V2, send_fields_of
 from ..remoting.sysflag import compression_of
-from ..remoting.topic_names import is_internal_topic, is_trace_topic
+from ..remoting.topic_names import has_own_messages, is_trace_topic
 from .pseudonyms import Pseudonyms
 from .vocabulary import FIELDS, MEMBERS, MESSAGE_IDS, NAMED, REMARK_WORDS, SETTINGS
 
@@ -52,7 +52,12 @@ _JSON: Final = re.compile(
     rb"|(?P<other>[^][{}:,\s]+)",
     re.DOTALL,
 )
-_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})|\\(.)|(.)", re.DOTALL)
+_ESCAPE: Final = re.compile(
+    r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})"
+    r"|\\u([0-9a-fA-F]{4})|\\(.)|(.)",
+    re.DOTALL,
+)
+_UNPAIRED: Final = re.compile(r"\\u[dD][89a-fA-F]..")
 _SHORT_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _HASHES: Final = re.compile(rb'("(?:codeSet|tagsCode)"\s*:\s*\[?)([-\d,\s]*)')
 _DIGITS: Final = re.compile(r"\d+")
@@ -244,7 +249,7 @@ class FrameRewriter:
         if b"\\" not in raw:
             return self.changed(raw, change)
         try:
-            parts = [(_unescaped(match), match[0]) for match in _ESCAPE.finditer(raw.decode())]
+            parts = [_unescaped(match) for match in _ESCAPE.finditer(raw.decode())]
             new = change("".join(char for char, _ in parts))
         except UnicodeError:
             return self.blank("texts that are not UTF-8", raw)
@@ -254,12 +259,14 @@ class FrameRewriter:
         for char, (old, spelled) in zip(new, parts, strict=True):
             if char == old:
                 out.append(spelled)
+            elif len(spelled) == 12 and char > "\uffff":
+                pair = char.encode("utf-16-be")
+                out.append(f"\\u{pair[:2].hex()}\\u{pair[2:].hex()}")
             elif len(spelled) == 6 and spelled[1] == "u":
                 out.append(f"\\u{ord(char):04x}")
             else:
                 out.append(char)
-        # Two escapes of a surrogate pair are two characters here, each half of one.
-        encoded = "".join(out).encode("utf-8", "surrogatepass")
+        encoded = "".join(out).encode()
         return encoded if len(encoded) == len(raw) else self.blank("texts", raw)
 
     def _body_text(self, text: str, member: str | None) -> str:
@@ -319,7 +326,7 @@ class FrameRewriter:
         """Rewrite the body of a message of a topic."""
         if is_trace_topic(topic):
             return self.changed(body, self._trace)
-        if is_internal_topic(topic):
+        if has_own_messages(topic):
             if body[:1] in (b"{", b"["):
                 return self.json_body(body)
             if not body.strip(b"0123456789,;- \n"):
@@ -430,11 +437,17 @@ class FrameRewriter:
         return bytes(out)
 
 
-def _unescaped(match: re.Match[str]) -> str:
-    code, short, plain = match.groups()
+def _unescaped(match: re.Match[str]) -> tuple[str, str]:
+    """Return the character of an escape, and how it is spelled if it stays."""
+    high, low, code, short, plain = match.groups()
+    spelled = match[0]
+    if high:
+        return bytes.fromhex(high + low).decode("utf-16-be"), spelled
+    if code and _UNPAIRED.fullmatch(spelled):
+        return "\ufffd", "\\ufffd"  # half of a character: no text, but part of one
     if code:
-        return chr(hexadecimal_of(code) or 0)
-    return _SHORT_ESCAPES.get(short, short) if short else str(plain)
+        return chr(hexadecimal_of(code) or 0), spelled
+    return (_SHORT_ESCAPES.get(short, short) if short else str(plain)), spelled
 
 
 def _is_secret(name: str) -> bool:

@@ -69,6 +69,13 @@ SYSTEM_TOPICS: Final = NOT_FOR_SENDS | {
     CHECKPOINT_TOPIC,
 }
 """Java's list of system topics, besides those with `SYSTEM_PREFIX`."""
+_WITH_USER_MESSAGES: Final = frozenset(
+    (
+        *(DEFAULT_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC, ROCKSDB_HALF_TOPIC),
+        *(CHECKED_OUT_TOPIC, SELF_TEST_TOPIC, "BenchmarkTest"),
+    )
+)
+"""system topics with messages of applications"""
 _INTERNAL_PREFIXES: Final = (SYSTEM_PREFIX, SYSTEM_PREFIX.upper(), LMQ_PREFIX)
 _WAITING_TOPICS: Final = frozenset(
     (
@@ -93,6 +100,13 @@ def is_internal_topic(topic: str) -> bool:
     # More than Java's list: later brokers and proxies created topics without adding them to it.
     return (
         topic in SYSTEM_TOPICS or topic == PROXY_HEARTBEATS or topic.startswith(_INTERNAL_PREFIXES)
+    )
+
+
+def has_own_messages(topic: str) -> bool:
+    """Return whether RocketMQ itself writes the bodies of a topic's messages."""
+    return is_internal_topic(topic) and not (
+        topic in _WITH_USER_MESSAGES or topic.startswith(LMQ_PREFIX)
     )
 
 

@@ -215,3 +215,35 @@ def test_trace_contexts_stay_such() -> None:
     assert skywalking.service == NAMES.name("service")
     assert skywalking.address == NAMES.name("10.1.2.3")
     assert skywalking.span_id == 3
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [
+        *("SCHEDULE_TOPIC_XXXX", "rmq_sys_wheel_timer", "RMQ_SYS_TRANS_HALF_TOPIC", "%LMQ%Orders"),
+        *("RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC", "TBW102"),
+        *("SELF_TEST_TOPIC", "BenchmarkTest"),
+    ],
+)
+@pytest.mark.parametrize("body", [b"13800138000", b'{"a":1380}'])
+def test_bodies_of_applications_in_system_topics_are_replaced(topic: str, body: bytes) -> None:
+    record = encode_message(StoredMessage(topic, body, {}))
+    new = frames().record(record)
+    assert len(new) == len(record)
+    assert body not in new
+    assert NAMES.body(body) in new
+    assert frames().plain_body("RMQ_SYS_TRANS_OP_HALF_TOPIC", b"17,18") == b"17,18"
+
+
+@pytest.mark.parametrize("text", ["\U00020bb7", "a\U00020bb7\U00020bb8\xe9"])
+def test_escaped_characters_of_two_halves_are_replaced(text: str) -> None:
+    body = json.dumps({"topic": text}).encode()
+    new = frames().json_body(body)
+    assert len(new) == len(body)
+    assert json.loads(new) == {"topic": NAMES.name(text)}
+    assert b"d842" not in new
+
+
+def test_half_of_a_character_does_not_stay() -> None:
+    body = b'{"topic":"\\ud842x\\uDFB7"}'
+    assert json.loads(frames().json_body(body))["topic"] == f"\ufffd{NAMES.name('x')}\ufffd"
