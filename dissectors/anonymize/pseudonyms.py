@@ -29,7 +29,7 @@ FIRST_EPHEMERAL: Final = 32768
 _CLASSES: Final = (
     (0x30, 0x3A), (0x41, 0x5B), (0x61, 0x7B),
     (0xC0, 0x800), (0x800, 0x2000), (0x2C00, 0x3000), (0x3041, 0x4E00), (0x4E00, 0xA000),
-    (0xA000, 0xD7A4), (0xE000, 0xFDD0), (0x10000, 0x110000),
+    (0xA000, 0xD7A4), (0xE000, 0xFDD0), (0xFDF0, 0xFEFE), (0xFF10, 0xFFDD), (0x10000, 0x110000),
 )  # fmt: skip
 """Characters that are replaced within their class; all have the same length in UTF-8."""
 _CHUNK: Final = 24
@@ -38,7 +38,8 @@ _ROUNDS: Final = 10
 _IPV4: Final = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)){3}"
 _ADDRESS: Final = re.compile(
     rf"(?<![\w.])(?P<v4>{_IPV4})(?![\w.]*\.\d|\w)"
-    r"|(?<![\w:.])(?P<v6>[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7})(?![\w:.])"
+    r"|(?<![\w:.])(?P<v6>[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7})"
+    r"(?=:\d{1,5}(?![\w:.])|(?![\w:.]))"  # a port may follow without brackets
 )
 _PORT: Final = re.compile(r"(\]?:)(\d{1,5})(?!\d)")
 _CLIENT_ID: Final = re.compile(rf"({_IPV4})@([\d#@]+)")
@@ -50,7 +51,7 @@ _NUMBERS: Final = re.compile(r"[-\d\s.,;:_/%@|+*]*")
 _QUANTITY: Final = re.compile(rf"{_NUMBERS.pattern}(?:[mun]?s|[mhd]|[KMG]?B|[KMG])?")
 """Numbers in a remark, also with a unit."""
 _RUN: Final = re.compile(r"[0-9A-Za-z\u00c0-\u1fff\u2c00-\u2fff\u3041-\ud7a3\ue000-\ufdcf"
-                         "\U00010000-\U0010ffff]+")  # fmt: skip
+                         "\ufdf0-\ufefd\uff10-\uffdc\U00010000-\U0010ffff]+")  # fmt: skip
 _WORD: Final = re.compile(r"[^\s\[\](){},;:=\"'<>!?|/]+")
 _COMPOUND: Final = re.compile(r"[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)+")
 """Compound words: names are often made so, RocketMQ's own are known."""

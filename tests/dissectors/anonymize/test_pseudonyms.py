@@ -177,3 +177,23 @@ def test_a_kept_kind_stays_everywhere_and_nothing_else_does() -> None:
     assert names.name("%RETRY%billing", "topic") == "%RETRY%billing"
     assert names.remark("no route for %RETRY%billing") == "no route for %RETRY%billing"
     assert names.name("invoices", "topic") != "invoices"
+
+
+@pytest.mark.parametrize(
+    ("address", "port"),
+    [("2001:470:0:1:20:30:40:50", 43210), ("2001:470::5", 10911), ("2001:470::5", 54321)],
+)
+def test_a_port_may_follow_an_ipv6_address_without_brackets(address: str, port: int) -> None:
+    new = f"{NAMES.value(address)}:{NAMES.port(port)}"
+    assert NAMES.value(address) != address
+    assert NAMES.value(f"{address}:{port}") == new
+    assert NAMES.remark(f"connect to <{address}:{port}> failed") == f"connect to <{new}> failed"
+
+
+@pytest.mark.parametrize(
+    "text", ["\uff75\uff70\uff80\uff9e\uff70", "\uff21\uff22\uff23", "\ufe8e\ufefc"]
+)
+def test_letters_in_other_forms_are_replaced(text: str) -> None:
+    new = NAMES.name(text)
+    assert not set(new) & set(text)
+    assert len(new.encode()) == len(text.encode())
