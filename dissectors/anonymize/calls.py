@@ -21,7 +21,7 @@ from ..grpc.call_messages import unescaped
 from ..grpc.calls import METHODS_BY_PATH
 from ..grpc.definition import Field, FieldKind
 from ..grpc.tree import TABLES, Tree, decode_message, text_at, tree_at
-from ..grpc.wire import BYTES, fields_of, varint
+from ..grpc.wire import BYTES, fields_of, packed, varint
 from ..http2.header_blocks import Headers
 from ..remoting.ids.trace_context import TRACEPARENT
 from ..remoting.messages.properties import property_of
@@ -100,7 +100,8 @@ class CallRewriter:
                     continue
                 head = raw[: len(raw) - len(value)]
                 if kind != BYTES:
-                    new = value if field is not None else self._zeros(value)
+                    is_number = field is not None and field.kind is FieldKind.FLOAT
+                    new = value if is_number else self._zeros(value)
                 elif field is None:
                     new = self._zeros(value)
                 elif field.kind is FieldKind.MESSAGE:
@@ -110,7 +111,7 @@ class CallRewriter:
                 elif field.kind is FieldKind.BYTES:
                     new = self._body(value, message)
                 else:
-                    new = value  # packed numbers
+                    new = value if field.many and _is_packed(value) else self._zeros(value)
                 out += head + new
         except Unreadable:
             out += self._cut(table, data[len(out) :])
@@ -241,6 +242,15 @@ class CallRewriter:
             chr(byte) if 0x20 <= byte < 0x7F and byte != 0x25 else f"%{byte:02X}" for byte in new
         )
         return "".join(shown)
+
+
+def _is_packed(data: bytes) -> bool:
+    """Return whether bytes are whole numbers of a repeated field."""
+    try:
+        packed(data)
+    except Unreadable:
+        return False
+    return True
 
 
 _INDEXED, _ADDED, _SIZE = 0x80, 0x40, 0x20

@@ -327,7 +327,14 @@ class CallStreams:
 
         def change(name: str, value: str) -> tuple[str, str, bool]:
             new = self._calls.header(name, value) if value else value
-            return self._calls.header_name(name), new, name in FREE
+            return known(name, self._calls.header_name(name)), known(value, new), name in FREE
+
+        def known(text: str, new: str) -> str:
+            if "\ufffd" not in text:
+                return new
+            # Its bytes are unknown here: what seems unchanged would keep them.
+            self.drop("texts that are not UTF-8", len(text))
+            return "x" * len(text)
 
         new, cut = rewritten_block(block, event.headers, change)
         if cut:

@@ -17,11 +17,15 @@ from dissectors.anonymize.calls import CallRewriter, rewritten_block
 from dissectors.anonymize.capture import CaptureAnonymizer
 from dissectors.anonymize.frames import FrameRewriter
 from dissectors.anonymize.pseudonyms import Pseudonyms
+from dissectors.anonymize.streams import CallStreams
 from dissectors.conversations.conversation_table import ConversationTable
 from dissectors.findings import Finding
 from dissectors.foreign import Unreadable
+from dissectors.grpc.call_stream import HeldBytes
 from dissectors.grpc.tree import decode_message, text_at, trees_at
 from dissectors.grpc.wire import varint
+from dissectors.http2.connection import Happening, StreamEvent
+from dissectors.http2.frame import StreamPlace
 from dissectors.tcp.segment_reader import SegmentReader
 from tests.expected import SAMPLES
 
@@ -187,3 +191,34 @@ def test_findings_do_not_stay_in_memory(tmp_path: Path, monkeypatch: pytest.Monk
     assert CaptureAnonymizer(NAMES).write(str(path), io.BytesIO()).packets == len(parts) - 1
     assert len(kept) == 3
     assert max(map(len, kept)) < 4
+
+
+def test_a_number_that_is_no_number_becomes_zeros() -> None:
+    calls, frames = rewriter()
+    for data in (field(5, "Secret"), varint(1 << 3 | 1) + b"MySecret"):
+        new = calls.message("SystemProperties", data)
+        assert len(new) == len(data)
+        assert b"ecret" not in new
+    assert sum(frames.dropped.values()) == 14
+    types = field(5, bytes((1, 2)))
+    assert calls.message("MessageQueue", types) == types
+
+
+def unused(_offset: int, _data: bytes, _packet: int) -> None:
+    raise AssertionError
+
+
+def test_metadata_that_is_no_text_does_not_stay() -> None:
+    frames = FrameRewriter(NAMES)
+    streams = CallStreams(NAMES, frames, HeldBytes(), unused, unused)
+    given = [(b"x-mq-namespace", b"\xc4\xe3\xba\xc3"), (b"x-\xc4\xe3", b"text")]
+    block = Encoder().encode(given, huffman=False)
+    headers = [
+        (name.decode(errors="replace"), text.decode(errors="replace")) for name, text in given
+    ]
+    event = StreamEvent(Happening.HEADERS, 1, False, headers, b"", 0, 0, "", StreamPlace(0, 0, 0))
+    new = streams.block(block, event)
+    assert len(new) <= len(block)
+    assert [name for name, _ in Decoder().decode(new)] == ["x-mq-namespace", "xxxx"]
+    assert b"\xc4\xe3" not in new
+    assert frames.dropped["texts that are not UTF-8"] == 7
