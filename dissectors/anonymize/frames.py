@@ -63,12 +63,17 @@ _HASHES: Final = re.compile(rb'("(?:codeSet|tagsCode)"\s*:\s*\[?)([-\d,\s]*)')
 _DIGITS: Final = re.compile(r"\d+")
 _LOWER_MEMBERS: Final = frozenset(name.lower() for name in MEMBERS | FIELDS)
 _SETTING: Final = re.compile(r"([\w.$-]+)=(.*)")
-_HEADER_NAMES: Final = NAMED | {V2.topic, V2.default_topic, V2.producer_group, V2.broker_name}
+_HEADER_NAMES: Final = NAMED | {
+    *(V2.topic, V2.default_topic, V2.producer_group, V2.broker_name),
+    "value",  # of a KV configuration; in bodies it is a number
+}
 _RECALL_HANDLE: Final = "recallHandle"
 _BITS: Final = "b"
 """Member of an acknowledgement batch: base64 of bits."""
 _LEAST_NUMBER: Final = 4
 """Minimum digits of a number that may be a name, in unknown fields."""
+_MEASURES: Final = re.compile(r"(?:\d{1,3}|\d+\.\d+)(?: (?:\d{1,3}|\d+\.\d+))*")
+"""Small numbers and decimals, such as rates: not names, even in unknown fields."""
 _BATCH: Final = RequestCode.SEND_BATCH_MESSAGE
 _INT: Final = struct.Struct(">i")
 _SHORT: Final = struct.Struct(">H")
@@ -131,7 +136,8 @@ class FrameRewriter:
         if _is_secret(name):
             return f"{name}={'x' * len(value.encode())}"
         shown = name if name in REMARK_WORDS or name in SETTINGS else self._names.name(name)
-        return f"{shown}={self._names.value(value)}"
+        is_name = name in NAMED
+        return f"{shown}={self._names.name(value, name) if is_name else self._names.value(value)}"
 
     def blank(self, what: str, data: bytes) -> bytes:
         """Return blanks for data that is not understood, and count it."""
@@ -237,7 +243,7 @@ class FrameRewriter:
         number = match["number"]
         if number is None:
             return self.blank("what is not JSON in a body", match[0])
-        is_known = not member or member.isdigit() or member.lower() in _LOWER_MEMBERS
+        is_known = member not in NAMED and _is_known(member)
         if _is_secret(member):
             return b"1" * len(match[0])  # still a number
         if match["rest"] or is_known or len(number) < _LEAST_NUMBER:
@@ -289,7 +295,11 @@ class FrameRewriter:
             return self._names.remark(text)
         if text[:1] in ("{", "[") and text[-1:] in ("}", "]"):
             return self._json(text.encode(), self._body_text).decode()
-        return self._names.name(text, member) if member in NAMED else self._names.value(text)
+        if member in NAMED:
+            return self._names.name(text, member)
+        if not _is_known(member) and not _MEASURES.fullmatch(text):
+            return self._names.name(text)
+        return self._names.value(text)
 
     def _hashes(self, numbers: bytes) -> bytes:
         return _DIGITS.sub(
@@ -448,6 +458,11 @@ def _unescaped(match: re.Match[str]) -> tuple[str, str]:
     if code:
         return chr(hexadecimal_of(code) or 0), spelled
     return (_SHORT_ESCAPES.get(short, short) if short else str(plain)), spelled
+
+
+def _is_known(member: str) -> bool:
+    """Return whether the values of a member have a known meaning, such as a number."""
+    return not member or member.isdigit() or member.lower() in _LOWER_MEMBERS
 
 
 def _is_secret(name: str) -> bool:

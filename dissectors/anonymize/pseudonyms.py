@@ -12,6 +12,7 @@ import base64
 import hashlib
 import ipaddress
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Set
 from functools import lru_cache
 from typing import Final
@@ -41,10 +42,16 @@ _ADDRESS: Final = re.compile(
     r"|(?<![\w:.])(?P<v6>[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7})"
     r"(?=:\d{1,5}(?![\w:.])|(?![\w:.]))"  # a port may follow without brackets
 )
+_SOME_IPV4: Final = re.compile(_IPV4)
+"""An address that other characters may join, as in `IP_192.0.2.7`."""
+_WILDCARD: Final = re.compile(r"(?<![\d.])\d{1,3}\.\d{1,3}\.(?:\d{1,3}\.)?\*")
+"""A network in a list of allowed addresses: `192.0.2.*`."""
 _PORT: Final = re.compile(r"(\]?:)(\d{1,5})(?!\d)")
 _CLIENT_ID: Final = re.compile(rf"({_IPV4})@([\d#@]+)")
 _RECEIPT: Final = re.compile(r"\d+ \d+ \d+ \d+ \d+ \S+ \d+(?: -?\d+){0,4}")
 """Receipt handle of a popped message."""
+_BROKER_PART: Final = 5
+"""Place of the broker name in a receipt; the other parts are numbers."""
 _HEX_ID: Final = re.compile(r"(?:[0-9A-F]{32}|[0-9A-F]{56})")
 _GRPC_ID: Final = re.compile(GRPC_ID)
 _NUMBERS: Final = re.compile(r"[-\d\s.,;:_/%@|+*]*")
@@ -56,6 +63,9 @@ _WORD: Final = re.compile(r"[^\s\[\](){},;:=\"'<>!?|/]+")
 _COMPOUND: Final = re.compile(r"[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)+")
 """Compound words: names are often made so, RocketMQ's own are known."""
 _PART: Final = re.compile(r"[^%@\s,;|]+")
+_JOINT: Final = re.compile(r"[@#+%]")
+"""Characters that join names: topic and group, or the prefix of a topic and a name."""
+_MOST_PARTS: Final = 8
 _MOST_SEEN: Final = 1 << 16
 """Maximum remembered names and message ids, recognised in texts of unknown meaning."""
 _DELIMITERS: Final = "[('\"=<:"
@@ -66,6 +76,8 @@ _LEAST_NUMBER: Final = 4
 """Minimum digits of a number in a remark that may be a name."""
 _JAVA_NAME: Final = re.compile(r"(?:javax?|jdk|sun|io\.netty|org\.apache\.rocketmq)\.[\w.$]+$")
 """A class or method in an exception."""
+_OF_TOPIC: Final = re.compile(r"(.*: (?:request -?)?\w+ (?:to|of) )(.+)", re.DOTALL)
+"""An injected fault: what was done, the request, and its topic."""
 _SOURCE_FILE: Final = re.compile(r"([A-Z]\w+)\.java")
 _LONGEST_FRAME: Final = 256
 """Maximum characters of class and method before a source file."""
@@ -84,8 +96,8 @@ class Pseudonyms:
         self._key = hashlib.blake2b(secret, digest_size=32).digest()
         self._keep = keep
         self._kept: set[str] = set()
-        self._seen: dict[str, None] = {}
-        self._ids: dict[str, None] = {}
+        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._ids: OrderedDict[str, None] = OrderedDict()
         self.replaced: dict[str, int] = dict.fromkeys(KINDS, 0)
         """kind → replaced texts"""
         self.run = lru_cache(maxsize=1 << 16)(self._run)
@@ -121,6 +133,8 @@ class Pseudonyms:
             self._kept.add(text)
         if text in self._kept:
             return text
+        if text in self._seen:  # one in use is not forgotten for many others, such as keys
+            self._seen.move_to_end(text)
         return self.message_id(text) if text in self._ids else self._cached_name(text)
 
     def is_seen(self, text: str) -> bool:
@@ -129,7 +143,7 @@ class Pseudonyms:
 
     def value(self, text: str) -> str:
         """Rewrite a field or JSON value: numbers, booleans, and protocol words stay."""
-        if not text or text in ENUMS or (_NUMBERS.fullmatch(text) and not _ADDRESS.search(text)):
+        if not text or text in ENUMS or (_NUMBERS.fullmatch(text) and not _has_address(text)):
             return text
         return self.name(text)
 
@@ -147,7 +161,11 @@ class Pseudonyms:
 
     def fault(self, text: str) -> str:
         """Rewrite the description of an injected fault."""
-        return self.remark(text, OWN_WORDS)
+        of_topic = _OF_TOPIC.fullmatch(text)
+        if of_topic is None or "remarks" in self._keep:
+            return self.remark(text, OWN_WORDS)
+        # A topic may be a word of rmqtool: only its place tells that it is a name.
+        return self.remark(of_topic[1], OWN_WORDS) + self.name(of_topic[2], "topic")
 
     def message_id(self, text: str) -> str:
         """Rewrite a message id, whose digits may be lowercase, as from Go clients.
@@ -158,8 +176,9 @@ class Pseudonyms:
         if "," in text:  # ids of a batch
             return ",".join(map(self.message_id, text.split(",")))
         upper = text.upper()
-        if "names" in self._keep or not (_HEX_ID.fullmatch(upper) or _GRPC_ID.fullmatch(upper)):
+        if not (_HEX_ID.fullmatch(upper) or _GRPC_ID.fullmatch(upper)):
             return self._cached_name(text)
+        # Names that stay keep neither addresses nor ports: those of an id are replaced, too.
         _remember(self._ids, text)
         new = self._message_id(upper)
         return new if text == upper else new.lower()
@@ -167,13 +186,15 @@ class Pseudonyms:
     def recall_handle(self, text: str) -> str:
         """Rewrite the recall handle of a timer message."""
         handle = decode_recall_handle(text)
-        if handle is None or "names" in self._keep:
+        if handle is None:
             return self.name(text)
         new = handle._replace(
             topic=self.name(handle.topic),
             broker_name=self.name(handle.broker_name),
             unique_key=self.message_id(handle.unique_key),
         )
+        if new == handle:
+            return text
         return encode_recall_handle(new)[: len(text)]  # as long: a text may lack the padding
 
     def trace_context(self, name: str, text: str) -> str | None:
@@ -219,7 +240,9 @@ class Pseudonyms:
             return text
         self.replaced["names"] += 1
         if _RECEIPT.fullmatch(text):
-            return " ".join(map(self.value, text.split(" ")))
+            parts = text.split(" ")
+            parts[_BROKER_PART] = self.name(parts[_BROKER_PART])
+            return " ".join(parts)
         if " " in text:  # several keys
             return " ".join(map(self.name, text.split(" ")))
         _remember(self._seen, text)
@@ -241,9 +264,13 @@ class Pseudonyms:
     def _word(self, match: re.Match[str], words: Set[str]) -> str:
         """Rewrite a word of a remark."""
         word = match[0]
-        if "names" in self._keep or word in self._kept:
+        if word in self._kept:
             return word
+        if "names" in self._keep:
+            return self.message_id(word)  # only the address in an id changes
         if word.startswith(_PREFIXES) or (word in self._seen and _is_delimited(match)):
+            return self.name(word)
+        if self._has_name(word) or _SOME_IPV4.search(word):
             return self.name(word)
         if _QUANTITY.fullmatch(word) or _JAVA_NAME.match(word):
             return word
@@ -258,6 +285,16 @@ class Pseudonyms:
         if is_known and (compound is None or word.isupper() or compound[0] in words):
             return word
         return self.message_id(word)
+
+    def _has_name(self, word: str) -> bool:
+        """Return whether a word of a remark joins a seen name with something: `orders@billing`."""
+        if _JOINT.search(word) is None:
+            return False
+        parts = _JOINT.split(word, maxsplit=_MOST_PARTS)
+        return any(
+            len(part) >= (_LEAST_NUMBER if part.isdigit() else 2) and part in self._seen
+            for part in parts
+        )
 
     def _outside_addresses(self, text: str, change: Callable[[str], str]) -> str:
         """Rewrite the addresses in a text, and everything else with `change`."""
@@ -347,6 +384,8 @@ class Pseudonyms:
 
     def _message_id(self, text: str) -> str:
         """Rewrite the address in a message id; time, offset, and counter stay."""
+        if len(text) == 34 and "names" in self._keep:
+            return text
         if len(text) == 34:  # of a client of 5.x: version, MAC address, process, time, counter
             return text[:2] + self._hex(text[2:14]) + text[14:]
         size = 8 if len(text) == 32 else 32
@@ -417,17 +456,22 @@ def _is_delimited(match: re.Match[str]) -> bool:
     return bool(before and before in _DELIMITERS) or _RUN.fullmatch(word) is None
 
 
+def _has_address(numbers: str) -> bool:
+    patterns = (_ADDRESS, _SOME_IPV4, _WILDCARD)
+    return any(pattern.search(numbers) is not None for pattern in patterns)
+
+
 def _is_own(text: str) -> bool:
     """Return whether a name contains no other; retry topics contain that of their group."""
     return not text.startswith(_PREFIXES)
 
 
-def _remember(known: dict[str, None], text: str) -> None:
-    """Remember a text; drop the oldest if there are too many."""
-    if text not in known:
-        if len(known) >= _MOST_SEEN:
-            del known[next(iter(known))]
-        known[text] = None
+def _remember(known: OrderedDict[str, None], text: str) -> None:
+    """Remember a text; drop the one unused for the longest time if there are too many."""
+    known[text] = None
+    known.move_to_end(text)
+    if len(known) > _MOST_SEEN:
+        known.popitem(last=False)
 
 
 _LETTERS: Final = bytes(0x61 + number % 26 for number in range(256))

@@ -56,7 +56,8 @@ consumedGroup notConsumedGroup pgroup brokerName bname bn cluster clusterName br
 clientId clientID consumerIdList key keys lastKey tags tagsSet subString username subject resource
 namespace ns accessKey regionId c t KEYS TAGS __SHARDINGKEY BUYER_ID INSTANCE_ID PGROUP CLUSTER
 MSG_REGION REAL_TOPIC RETRY_TOPIC DLQ_ORIGIN_TOPIC ORIGIN_GROUP __LITE_TOPIC INNER_MULTI_DISPATCH
-REPLY_TO_CLIENT CORRELATION_ID DUP_INFO TRANSFER_FLAG
+REPLY_TO_CLIENT CORRELATION_ID DUP_INFO TRANSFER_FLAG subscription exp statsKey AccessKey
+objectStoreAccessKey whiteRemoteAddress globalWhiteAddrs sourceIps extraInfo POP_CK
 """
 NAMED: Final = frozenset(_NAMED.split())
 """Fields, members, and properties with names: digits in them are a name, not a number."""

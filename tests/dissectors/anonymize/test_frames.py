@@ -247,3 +247,47 @@ def test_escaped_characters_of_two_halves_are_replaced(text: str) -> None:
 def test_half_of_a_character_does_not_stay() -> None:
     body = b'{"topic":"\\ud842x\\uDFB7"}'
     assert json.loads(frames().json_body(body))["topic"] == f"\ufffd{NAMES.name('x')}\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("member", "text"),
+    [
+        *(("whiteRemoteAddress", "203.0.113.*"), ("globalWhiteAddrs", "203.0.*.*")),
+        *(("subscription", "10086 || 10087"), ("exp", "10086"), ("statsKey", "20240101@10086")),
+        *(("AccessKey", "12345678"), ("value", "12345678"), ("clusterName", "203-0-113-7")),
+    ],
+)
+def test_names_of_digits_are_names_in_headers(member: str, text: str) -> None:
+    header = json.dumps({"code": 11, "extFields": {member: text, "queueId": "1234"}}).encode()
+    fields = json.loads(frames().header(0, header))["extFields"]
+    assert fields == {member: NAMES.name(text), "queueId": "1234"}
+
+
+@pytest.mark.parametrize("text", ["13800138000", "203-0-113-7", "203.0.113.*", "203.0.113.7_1234"])
+def test_numbers_of_unknown_members_may_be_names(text: str) -> None:
+    body = json.dumps({"phoneOf": text, "clusterAddrTable": {"Prod": [text]}}).encode()
+    new = frames().json_body(body)
+    assert len(new) == len(body)
+    assert text.encode() not in new
+    assert new.count(NAMES.name(text).encode()) == 2
+    rates = b'"0.0 12.5 17","offset":"123456","offsetTable":{"0":"123456"}}'
+    assert frames().json_body(b'{"rates":' + rates).endswith(rates)
+
+
+def test_names_of_digits_are_names_in_settings_and_bare_numbers() -> None:
+    lines = "brokerName=10001\nbrokerClusterName=20240101\nobjectStoreAccessKey=12345678"
+    new = frames().body(26, True, {}, f"{lines}\nlistenPort=10911".encode()).decode()
+    parts = [line.split("=") for line in lines.split("\n")]
+    assert new.split("\n")[-1] == "listenPort=10911"
+    assert new.split("\n")[:-1] == [f"{name}={NAMES.name(value)}" for name, value in parts]
+    topic = json.loads(frames().json_body(b'{"topic":12345678,"queueId":12345678}'))
+    assert topic["topic"] != 12345678
+    assert topic["queueId"] == 12345678
+
+
+def test_the_broker_of_a_receipt_may_be_of_digits() -> None:
+    receipt = "7 1795808898000 60000 0 0 10001 3 9"
+    new = receipt.replace("10001", NAMES.name("10001"))
+    header = json.dumps({"code": 200, "extFields": {"extraInfo": receipt}}).encode()
+    assert json.loads(frames().header(0, header))["extFields"] == {"extraInfo": new}
+    assert frames().properties(f"POP_CK\x01{receipt}\x02") == f"POP_CK\x01{new}\x02"

@@ -10,7 +10,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dissectors.anonymize.pseudonyms import Pseudonyms
-from dissectors.remoting.ids.message_ids import decode_unique_key
+from dissectors.remoting.ids.message_ids import (
+    RecallHandle,
+    decode_recall_handle,
+    decode_unique_key,
+    encode_recall_handle,
+)
 from replay.sandbox.injection.injection import InjectionKind
 from replay.sandbox.injection.injection_text import FAULT_KEYS
 
@@ -197,3 +202,56 @@ def test_letters_in_other_forms_are_replaced(text: str) -> None:
     new = NAMES.name(text)
     assert not set(new) & set(text)
     assert len(new.encode()) == len(text.encode())
+
+
+def test_a_name_in_use_is_not_forgotten_for_many_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dissectors.anonymize.pseudonyms._MOST_SEEN", 100)
+    names = Pseudonyms(b"a secret of 16 b")
+    topic = names.name("message")
+    for number in range(1000):
+        names.name(f"key-{number}")
+        names.name("message")
+    assert names.is_seen("message")
+    assert not names.is_seen("key-0")
+    assert names.remark("topic[message] not exist") == f"topic[{topic}] not exist"
+
+
+@pytest.mark.parametrize("request_", ["SEND_MESSAGE_V2 to", "PULL_MESSAGE of", "request 310 of"])
+def test_the_topic_of_an_injected_fault_may_be_a_word_of_rmqtool(request_: str) -> None:
+    names = Pseudonyms(b"a secret of 16 b")
+    assert names.fault(f"busy: {request_} order") == f"busy: {request_} {names.name('order')}"
+    kept = Pseudonyms(b"a secret of 16 b", frozenset(("topics",)))
+    assert kept.fault(f"busy: {request_} order") == f"busy: {request_} order"
+
+
+def test_addresses_in_ids_change_if_names_stay_and_addresses_do_not() -> None:
+    names = Pseudonyms(b"a secret of 16 b", frozenset(("names",)))
+    for text in ("CB00710700002A9F0000000000ABCDEF", "CB007107282C4E0E2F2A67974F6A0000"):
+        new = names.message_id(text)
+        assert new == NAMES.message_id(text) != text
+        assert names.remark(f"no message {text}, order") == f"no message {new}, order"
+        handle = RecallHandle("v1", "Orders", "broker-a", 1795808898000, text)
+        recalled = names.recall_handle(encode_recall_handle(handle))
+        assert decode_recall_handle(recalled) == handle._replace(unique_key=new)
+    mac = "01980DE9A1B2C3D4E5F60718293A4B5C6D"
+    assert names.message_id(mac) == mac
+    both = Pseudonyms(b"a secret of 16 b", frozenset(("names", "addresses")))
+    assert both.message_id(text) == text
+    assert both.recall_handle(encode_recall_handle(handle)) == encode_recall_handle(handle)
+
+
+@pytest.mark.parametrize("text", ["order@Account", "%LMQ%order", "group#order"])
+def test_joined_names_of_a_remark_are_replaced(text: str) -> None:
+    names = Pseudonyms(b"a secret of 16 b")
+    assert names.remark(f"[{text}] not exist, 50% of 99%") == f"[{text}] not exist, 50% of 99%"
+    for name in ("order", "Account", "50", "of"):
+        names.name(name)
+    new = names.name(text)
+    assert names.remark(f"[{text}] not exist, 50% of 99%") == f"[{new}] not exist, 50% of 99%"
+    assert "order" not in new
+
+
+@pytest.mark.parametrize("text", ["203.0.113.7_1234", "IP_203.0.113.7", "203.0.113.7.4711"])
+def test_joined_addresses_are_replaced(text: str) -> None:
+    for change in (NAMES.remark, NAMES.value):
+        assert "203.0.113.7" not in change(text)
