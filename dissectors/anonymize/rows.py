@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -30,9 +31,10 @@ from ..rows import conversation_facts as tcp
 from ..rows.bounded_lines import LONGEST_LINE, BoundedLines, LineTooLong
 from ..rows.column import NAMES
 from ..rows.conversation_record import CONVERSATION_COLUMNS
-from ..rows.message_record import MESSAGE_COLUMNS
+from ..rows.message_record import EVENTS, MESSAGE_COLUMNS
 from ..rows.parquet import load_pyarrow
-from ..rows.record import COLUMNS
+from ..rows.record import COLUMNS, STATUSES
+from ..where.fields import ALIASES, MESSAGE_ALIASES
 from .pseudonyms import Pseudonyms
 from .vocabulary import MEMBERS, MESSAGE_IDS, OWN_WORDS, REMARK_WORDS, SETTINGS
 
@@ -57,6 +59,29 @@ _STAY: Final = {
     for name in NAMES.get(column.name, (column.name,))
 }
 """Columns that stay: words, numbers, and times, including former column names."""
+_NOTE: Final = "note"
+"""the column `remark` in a filter"""
+_STAY_IN_FILTERS: Final = _STAY | {
+    alias.name for alias in (*ALIASES, *MESSAGE_ALIASES) if _STAY.issuperset(alias.columns)
+}
+"""Columns of filters whose values stay."""
+_OWN_VALUES: Final = OWN_WORDS | {*STATUSES, *EVENTS}
+"""Words of values that stay."""
+_CONNECTORS: Final = ("and", "or", "not", "has", "absent")
+_FILTER_WORDS: Final = frozenset(
+    (
+        *_CONNECTORS,
+        *(alias.name for alias in (*ALIASES, *MESSAGE_ALIASES)),
+        *(column.name for column in (*COLUMNS, *MESSAGE_COLUMNS)),
+    )
+)
+"""Columns and words of filters."""
+_FILTER: Final = re.compile(
+    r"""(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<operator>[=<>~])|(?P<sign>[(),])"""
+    r"""|(?P<word>[^\s"'()=<>~!,&|]+)""",
+    re.DOTALL,
+)
+"""What a filter consists of; `!=` and `<=` are an operator and a character that stays."""
 _LISTS_OF_FACTS: Final = frozenset(("facts", "brokers"))
 _FACTS_OF_IDS: Final = frozenset((facts.FIRST_KEY, facts.TRANSACTION_ID))
 _FACTS_OF_NAMES: Final = frozenset(
@@ -266,7 +291,12 @@ def _rewrite(folder: Path, name: str, out: BinaryIO, names: Pseudonyms) -> None:
 def _manifest(manifest: Manifest, names: Pseudonyms) -> Manifest:
     for capture in manifest.captures:
         capture.name = names.name(capture.name)
-    manifest.options = {name: _option(value, names) for name, value in manifest.options.items()}
+    manifest.options = {
+        name: _Filter(names).rewritten(value)
+        if name == "where" and isinstance(value, str)
+        else _option(value, names)
+        for name, value in manifest.options.items()
+    }
     manifest.replications = [
         replace(
             replication,
@@ -283,3 +313,42 @@ def _option(value: object, names: Pseudonyms) -> object:
     if isinstance(value, list):
         return [_option(item, names) for item in value]
     return names.remark(value) if isinstance(value, str) else value
+
+
+class _Filter:
+    """Rewrites the values in a filter; columns and operators stay."""
+
+    def __init__(self, names: Pseudonyms) -> None:
+        self._names = names
+        self._column = ""
+        self._is_value = self._is_list = False
+
+    def rewritten(self, text: str) -> str:
+        """Return the filter with pseudonyms."""
+        return _FILTER.sub(self._part, text)
+
+    def _part(self, match: re.Match[str]) -> str:
+        text = match[0]
+        if match["operator"]:
+            self._is_value = True
+        elif match["sign"]:
+            self._is_list = self._is_list and text != ")"
+        elif match["quoted"]:
+            self._is_value = False
+            return f"{text[0]}{self._value(text[1:-1])}{text[0]}"
+        elif self._is_value or self._is_list:
+            self._is_value = False
+            return self._value(text)
+        elif text.lower() == "in":
+            self._is_list = True
+        else:  # a column, a word such as `and`, or the unit of a number
+            if text.lower() not in _CONNECTORS:
+                self._column = text
+            return text if text in _FILTER_WORDS else self._names.remark(text, OWN_WORDS)
+        return text
+
+    def _value(self, text: str) -> str:
+        if self._column in _STAY_IN_FILTERS:
+            return self._names.remark(text, _OWN_VALUES)
+        column = "remark" if self._column == _NOTE else self._column
+        return _change_of(self._names, column)(text)

@@ -198,3 +198,18 @@ def test_a_file_is_not_replaced(tmp_path: Path) -> None:
     out.write_text("mine")
     assert "already exists" in rmqtool("anonymize", CAPTURE, "-o", out).err
     assert out.read_text() == "mine"
+
+
+def test_a_filter_of_a_log_has_pseudonyms(tmp_path: Path, secret: Path) -> None:
+    log, shared = tmp_path / "log", tmp_path / "shared"
+    where = """latency > 5 ms and (topic != "Account" or topic not in (order, 'Own') or bad)"""
+    where += " and status == answered and note !~ '^message' and client != 203.0.113.7"
+    given = ("-T", "jsonl", "--where", where, "-q")
+    assert rmqtool("decode", "pcap", CAPTURE, "-o", f"{log}/", *given).status == 0
+    done = rmqtool("anonymize", log, "-o", shared, "--secret", secret)
+    assert done.status == 0, done.err
+    names = Pseudonyms(secret.read_bytes())
+    new = json.loads((shared / "manifest.json").read_text())["options"]["where"]
+    for name in ("Account", "order", "Own", "203.0.113.7"):
+        where = where.replace(name, names.name(name))
+    assert new == where
