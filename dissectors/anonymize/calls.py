@@ -19,7 +19,7 @@ from hpack.huffman_constants import REQUEST_CODES, REQUEST_CODES_LENGTH
 from ..foreign import Unreadable
 from ..grpc.call_messages import unescaped
 from ..grpc.calls import METHODS_BY_PATH
-from ..grpc.definition import Field, FieldKind
+from ..grpc.definition import ENUMS, Field, FieldKind
 from ..grpc.tree import TABLES, Tree, decode_message, text_at, tree_at
 from ..grpc.wire import BYTES, fields_of, packed, varint
 from ..http2.header_blocks import Headers
@@ -51,11 +51,14 @@ _PLAIN: Final = frozenset(
     )
 )
 """Metadata with gRPC keywords, versions, and times."""
+_KEYWORDS: Final = frozenset(
+    (*ENUMS["Language"].values(), *("GO", "DOTNET", "CSHARP", "NODEJS", "GRPC", "GRPC_V2", "V2"))
+)
 _PLAIN_VALUE: Final = re.compile(
-    r"POST|https?|application/grpc(?:\+proto)?|trailers|v?[\d.:,; -]*\w?|\d{8}T\d{6}Z|[A-Z_]{2,11}"
-    r"|grpc-[a-z+-]{1,20}/[\w.-]*(?: grpc-c/[\w.]+)?(?: \([\w; ]*\))?"
+    r"POST|https?|application/grpc(?:\+proto)?|trailers|v?[\d.:,; -]*\w?|\d{8}T\d{6}Z"
     r"|(?:identity|deflate|gzip|,\s*)+"
 )
+_USER_AGENT: Final = re.compile(r"grpc-[a-z+-]{1,20}/[\w.-]*(?: grpc-c/[\w.]+)?(?: \([\w; ]*\))?")
 _NAMES: Final = _PLAIN | {
     *(":authority", ":path", "authorization", "grpc-message", "x-mq-client-id", "x-mq-namespace"),
     *("x-mq-request-id", "x-mq-session-token", "cookie", "set-cookie", "proxy-authorization"),
@@ -209,7 +212,7 @@ class CallRewriter:
         names = self._names
         if name == ":path":
             return text if text in METHODS_BY_PATH else names.name(text)
-        if name in _PLAIN and _PLAIN_VALUE.fullmatch(text):
+        if name in _PLAIN and _is_plain(name, text):
             return text
         if name in _VERSIONS and _VERSION.fullmatch(text):
             return text
@@ -232,7 +235,14 @@ class CallRewriter:
         if name.lower() == "credential=":
             account, slash, rest = value.partition("/")
             return name + self._names.name(account) + slash + self._names.name(rest)
-        return name + (value if name.lower() == "signedheaders=" else "x" * len(value))
+        if name.lower() == "signedheaders=":
+            return name + ";".join(map(self._signed, value.split(";")))
+        return name + "x" * len(value)
+
+    def _signed(self, name: str) -> str:
+        """Return the name of a signed header, which may be spelled in capitals or be a prefix."""
+        is_known = any(known.startswith(name.lower()) for known in _NAMES)
+        return name if is_known else self._names.name(name)
 
     def _escaped_remark(self, text: str) -> str:
         if "%" not in text:
@@ -242,6 +252,15 @@ class CallRewriter:
             chr(byte) if 0x20 <= byte < 0x7F and byte != 0x25 else f"%{byte:02X}" for byte in new
         )
         return "".join(shown)
+
+
+def _is_plain(name: str, text: str) -> bool:
+    """Return whether metadata with keywords has one; any other text may be a name."""
+    if name == "user-agent":
+        return _USER_AGENT.fullmatch(text) is not None
+    if name in ("x-mq-language", "x-mq-protocol") and text in _KEYWORDS:
+        return True
+    return _PLAIN_VALUE.fullmatch(text) is not None
 
 
 def _is_packed(data: bytes) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
 
-from ..foreign import hexadecimal_of, natural_of
+from ..foreign import base64_of, hexadecimal_of, natural_of
 from ..remoting.bodies.trace import FIELD_SEPARATOR, RECORD_SEPARATOR, form_of
 from ..remoting.code_sets import SENDS
 from ..remoting.codes import RequestCode
@@ -114,7 +114,8 @@ class FrameRewriter:
         if len(body) >= 8 and SIZE_AND_MAGIC.unpack_from(body)[1] in RECORD_MAGICS:
             return self._records(body)
         if body.lstrip()[:1] in (b"{", b"["):
-            return self.json_body(body)
+            is_bits = code == RequestCode.BATCH_ACK_MESSAGE and not is_response
+            return self.json_body(body, self._batch_ack_text if is_bits else self._body_text)
         settings = self._settings(body)
         if settings is not None:
             return settings
@@ -144,9 +145,11 @@ class FrameRewriter:
         self.dropped[what] += len(data)
         return b" " * len(data)
 
-    def json_body(self, body: bytes) -> bytes:
+    def json_body(
+        self, body: bytes, change: Callable[[str, str | None], str] | None = None
+    ) -> bytes:
         """Rewrite a JSON body: texts, and hash codes of tags."""
-        whole = self._json(body, self._body_text)
+        whole = self._json(body, change or self._body_text)
         return _HASHES.sub(lambda found: found[1] + self._hashes(found[2]), whole)
 
     def properties(self, text: str) -> str:
@@ -275,6 +278,11 @@ class FrameRewriter:
         encoded = "".join(out).encode()
         return encoded if len(encoded) == len(raw) else self.blank("texts", raw)
 
+    def _batch_ack_text(self, text: str, member: str | None) -> str:
+        # Elsewhere a member or key of this name may have any text.
+        is_bits = member == _BITS and base64_of(text) is not None
+        return text if is_bits else self._body_text(text, member)
+
     def _body_text(self, text: str, member: str | None) -> str:
         if member is None:
             is_number = text.isdigit() and len(text) < _LEAST_NUMBER
@@ -287,8 +295,6 @@ class FrameRewriter:
             return "x" * len(text.encode())
         if member in MESSAGE_IDS:
             return self._names.message_id(text)
-        if member == _BITS:
-            return text
         if "\x01" in text:
             return self.properties(text)
         if text[:2] == "[ ":  # uptime of a broker, as text

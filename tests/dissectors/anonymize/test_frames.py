@@ -291,3 +291,14 @@ def test_the_broker_of_a_receipt_may_be_of_digits() -> None:
     header = json.dumps({"code": 200, "extFields": {"extraInfo": receipt}}).encode()
     assert json.loads(frames().header(0, header))["extFields"] == {"extraInfo": new}
     assert frames().properties(f"POP_CK\x01{receipt}\x02") == f"POP_CK\x01{new}\x02"
+
+
+def test_only_a_batch_acknowledgement_has_bits() -> None:
+    body = b'{"acks":[{"c":"orders","b":"%s"}]}'
+    bits = body % b"BQ=="
+    assert frames().body(200151, False, {}, bits).endswith(b'"b":"BQ=="}]}')
+    assert b"BQ==" not in frames().body(200151, True, {}, bits)
+    for code in (200151, 34):
+        new = frames().body(code, False, {}, body % b"a secret")
+        assert len(new) == len(body % b"a secret")
+        assert b"secret" not in new

@@ -222,3 +222,23 @@ def test_metadata_that_is_no_text_does_not_stay() -> None:
     assert [name for name, _ in Decoder().decode(new)] == ["x-mq-namespace", "xxxx"]
     assert b"\xc4\xe3" not in new
     assert frames.dropped["texts that are not UTF-8"] == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *(("user-agent", "13800138000"), ("x-mq-language", "ACME_TEAM")),
+        *(("x-mq-protocol", "ACME"), ("content-type", "ACME")),
+        ("authorization", "MQv2-HMAC-SHA1 SignedHeaders=my-secret-name"),
+    ],
+)
+def test_metadata_with_keywords_may_have_any_text(name: str, text: str) -> None:
+    calls, _ = rewriter()
+    new = calls.header(name, text)
+    assert len(new) == len(text)
+    for word in ("1380", "ACME", "secret"):
+        assert word not in new
+    signed = "MQv2-HMAC-SHA1 SignedHeaders=x-mq-date-time;X-MQ-Language"
+    assert calls.header("authorization", signed) == signed
+    for name, text in (("x-mq-language", "JAVA"), ("x-mq-protocol", "GRPC_V2"), ("te", "trailers")):
+        assert calls.header(name, text) == text
