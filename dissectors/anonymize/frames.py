@@ -43,7 +43,7 @@ from ..remoting.send_fields import V2, send_fields_of
 from ..remoting.sysflag import compression_of
 from ..remoting.topic_names import has_own_messages, is_trace_topic
 from .pseudonyms import Pseudonyms
-from .vocabulary import FIELDS, MEMBERS, MESSAGE_IDS, NAMED, REMARK_WORDS, SETTINGS
+from .vocabulary import FIELDS, MEMBERS, MESSAGE_IDS, NAMED, REMARK_WORDS, SETTINGS, SIMPLE_MEMBERS
 
 _JSON: Final = re.compile(
     rb'"(?P<text>(?:[^"\\]|\\.)*)"(?P<colon>\s*:)?'
@@ -232,7 +232,11 @@ class FrameRewriter:
             raw, colon = match["text"], match["colon"] or b""
             if colon:
                 member = raw.decode("utf-8", "replace")
-                new = self._escaped(raw, lambda text: change(text, None))
+                # What has an object or a list is a key of a map: a topic such as `order`.
+                is_key = member in SIMPLE_MEMBERS and _opens(data, match.end())
+                new = self._escaped(
+                    raw, self._names.name if is_key else lambda text: change(text, None)
+                )
             else:
                 new = self._escaped(raw, lambda text: change(text, member))
             return b'"' + new + b'"' + colon
@@ -464,6 +468,11 @@ def _unescaped(match: re.Match[str]) -> tuple[str, str]:
     if code:
         return chr(hexadecimal_of(code) or 0), spelled
     return (_SHORT_ESCAPES.get(short, short) if short else str(plain)), spelled
+
+
+def _opens(data: bytes, at: int) -> bool:
+    """Return whether an object or a list begins at a place, or after a few blanks."""
+    return data[at : at + 8].lstrip().startswith((b"{", b"["))
 
 
 def _is_known(member: str) -> bool:

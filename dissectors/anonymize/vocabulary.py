@@ -33,6 +33,16 @@ ENUMS: Final = frozenset(_CHOICES.split()) | {
 
 MEMBERS: Final = frozenset(name for members in CLASSES.values() for name in members)
 """Names of members of JSON bodies."""
+_SIMPLE_TYPES: Final = frozenset(("String", "boolean", "byte", "double", "int", "long"))
+_JAVA_TYPES: Final = [
+    (name, member if isinstance(member, str) else member.java_type)
+    for members in CLASSES.values()
+    for name, member in members.items()
+]
+SIMPLE_MEMBERS: Final = MEMBERS - {
+    name for name, java_type in _JAVA_TYPES if java_type not in _SIMPLE_TYPES
+}
+"""Members that are a text or a number in every class, never an object or a list."""
 FIELDS: Final = (
     {field.name for fields in HEADERS.values() for field in fields}
     | set(HOOK_FIELDS)

@@ -302,3 +302,15 @@ def test_only_a_batch_acknowledgement_has_bits() -> None:
         new = frames().body(code, False, {}, body % b"a secret")
         assert len(new) == len(body % b"a secret")
         assert b"secret" not in new
+
+
+def test_a_topic_named_like_a_member_is_replaced_as_a_key() -> None:
+    config = '{"topicName":"order","order":false,"attributes":{}}'
+    body = f'{{"topicConfigTable":{{"order": {config}}},"groupList":{{"topic":["order"]}}}}'
+    new = frames().json_body(body.encode())
+    assert len(new) == len(body)
+    order = NAMES.name("order")
+    assert json.loads(new) == {
+        "topicConfigTable": {order: {"topicName": order, "order": False, "attributes": {}}},
+        "groupList": {NAMES.name("topic"): [order]},
+    }
