@@ -60,7 +60,7 @@ _QUANTITY: Final = re.compile(rf"{_NUMBERS.pattern}(?:[mun]?s|[mhd]|[KMG]?B|[KMG
 _RUN: Final = re.compile(r"[0-9A-Za-z\u00c0-\u1fff\u2c00-\u2fff\u3041-\ud7a3\ue000-\ufdcf"
                          "\ufdf0-\ufefd\uff10-\uffdc\U00010000-\U0010ffff]+")  # fmt: skip
 _WORD: Final = re.compile(r"[^\s\[\](){},;:=\"'<>!?|/]+")
-_COMPOUND: Final = re.compile(r"[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)+")
+_COMPOUND: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)+")
 """Compound words: names are often made so, RocketMQ's own are known."""
 _PART: Final = re.compile(r"[^%@\s,;|]+")
 _JOINT: Final = re.compile(r"[@#+%]")
