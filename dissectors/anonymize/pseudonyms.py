@@ -277,7 +277,7 @@ class Pseudonyms:
         source = _SOURCE_FILE.fullmatch(word)
         if source is not None:
             before = match.string[max(match.start() - _LONGEST_FRAME, 0) : match.start()]
-            frame = re.split(r"\s", before)[-1].removesuffix("(")
+            frame = re.split(r"[\s/]", before)[-1].removesuffix("(")
             return word if _JAVA_NAME.match(frame) else f"{self.message_id(source[1])}.java"
         runs = _RUN.findall(word)
         is_known = all(run in words or (run.isdigit() and len(run) < 4) for run in runs)

@@ -144,6 +144,7 @@ def test_a_name_in_a_remark_may_be_a_word_of_rocketmq() -> None:
         "[TIMEOUT_CLEAN_QUEUE]broker busy, period in queue: 210ms, size of queue: 3",
         "java.util.concurrent.ConcurrentHashMap.get(ConcurrentHashMap.java:936)",
         "at org.apache.rocketmq.broker.BrokerStartup.main(BrokerStartup.java:60)",
+        "at java.base/java.lang.Thread.run(Thread.java:833)",
         "the in-flight messages are up-to-date, 12.5% of 64MB",
     ],
 )
