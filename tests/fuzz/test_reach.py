@@ -16,6 +16,7 @@ from types import CodeType, FrameType, FunctionType, ModuleType
 
 import pytest
 
+from dissectors.remoting.bodies import message_texts
 from tests.pure import implementation
 
 from .corpus import corpus_of
@@ -138,6 +139,7 @@ def _called() -> set[CodeType]:
         for value in list(vars(module).values()) if module.__name__.split(".")[0] in OURS else ():
             if callable(clear := getattr(value, "cache_clear", None)):
                 clear()  # what is remembered of other tests is called again
+    message_texts._MAKERS.clear()
     for name, target in TARGETS.items():
         for data in (*seeds_of(name), *corpus_of(name)):
             sys.setprofile(note)
