@@ -163,7 +163,7 @@ def test_a_folder_with_something_in_it_is_not_taken(tmp_path: Path) -> None:
 
 def test_an_input_with_any_bytes_as_name_is_refused(tmp_path: Path) -> None:
     odd = run()
-    odd.sources = [SourceEntry("caf\udce9.pcap", 5, "d")]
+    odd.sources = [SourceEntry("a\udce9.pcap", 5, "d")]
     with pytest.raises(JournalRefused, match="not UTF-8"):
         create_journal(tmp_path / "j", odd)
     assert not (tmp_path / "j").exists()
