@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
 
-from ..foreign import base64_of, hexadecimal_of, natural_of
+from ..foreign import base64_of, hex_bytes_of, hexadecimal_of, natural_of
 from ..remoting.bodies.trace import FIELD_SEPARATOR, RECORD_SEPARATOR, form_of
 from ..remoting.code_sets import SENDS
 from ..remoting.codes import RequestCode
@@ -462,7 +462,7 @@ def _unescaped(match: re.Match[str]) -> tuple[str, str]:
     high, low, code, short, plain = match.groups()
     spelled = match[0]
     if high:
-        return bytes.fromhex(high + low).decode("utf-16-be"), spelled
+        return (hex_bytes_of(high + low) or b"").decode("utf-16-be"), spelled
     if code and _UNPAIRED.fullmatch(spelled):
         return "\ufffd", "\\ufffd"  # half of a character: no text, but part of one
     if code:

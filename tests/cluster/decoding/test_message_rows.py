@@ -55,8 +55,8 @@ def run(
     printed = {}
 
     def consume(instance: str, group: str, count: int, **more: object) -> None:
-        options = common | {"instance": instance, "group": group, "count": count} | more
-        options |= {"linger_ms": 1500, "wait_ms": 100_000, "timeout": 150}
+        options = common | {"instance": instance, "group": group, "count": count, "linger_ms": 1500}
+        options |= {"wait_ms": 100_000, "timeout": 150} | more
         printed[instance] = run_java("PushConsume", namesrv, **options)  # type: ignore[arg-type]
 
     try:
@@ -73,7 +73,9 @@ def run(
             first.kill()
             printed["killed"] = first.output
             # It may have told the broker how far it was; what follows is given out at once.
-            consume("heir", dying, max(1, COUNT - len(consumed(first.output))))
+            # It may still get what the killed one only began with.
+            remaining = max(1, COUNT - len(consumed(first.output)))
+            consume("heir", dying, remaining, linger_ms=8000)
     except Unavailable as reason:
         skip_or_fail(str(reason))
     return Run(path, topic, re.findall(r"^SEND_OK (\S+)", sent, re.MULTILINE), printed)
