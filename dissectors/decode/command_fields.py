@@ -12,6 +12,7 @@ from typing import Final
 
 from ..conversations.conversation import Pdu
 from ..endpoint import host_of
+from ..remoting.bodies.secrets import shown_remark
 from ..remoting.send_fields import BROKERS, TOPICS, first_of, send_fields_of
 from ..remoting.versions import version_name
 from ..rows.command_record import COMMAND_COLUMNS
@@ -90,7 +91,7 @@ _VALUES: Final[Mapping[str, _Get]] = {
     "version": lambda seen: seen.pdu.command.version,
     "version_name": lambda seen: version_name(seen.pdu.command.version),
     "serialize_type": lambda seen: seen.pdu.command.serialize_type,
-    "remark": lambda seen: seen.pdu.command.remark,
+    "remark": lambda seen: shown_remark(seen.pdu.command.remark),
     "header_bytes": lambda seen: seen.pdu.header_length,
     "body_bytes": lambda seen: seen.pdu.body_length,
     "missing_bytes": lambda seen: seen.pdu.missing,
@@ -118,7 +119,8 @@ _MORE: Final[tuple[tuple[str, str, str, _Get], ...]] = (
     ("failed", "whether the command is an error response", "bool",
      _is_failed),
     ("body", "`body_bytes`", "int", lambda seen: seen.pdu.body_length),
-    ("note", "`remark`", "string", lambda seen: seen.pdu.command.remark),
+    ("note", "`remark`", "string",
+     lambda seen: shown_remark(seen.pdu.command.remark)),
     ("broker", "broker in the request, and the server's address with and without port",
      "list", _broker),
     ("client", "the client's address with and without port", "list",

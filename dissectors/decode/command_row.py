@@ -23,7 +23,7 @@ from ..remoting.bodies.custom import take_problems
 from ..remoting.bodies.message_texts import SENT_FORM, STORED_FORMS, text_of_sent, text_of_stored
 from ..remoting.bodies.messages import shown_message
 from ..remoting.bodies.registry import body_form, body_value, decode_body
-from ..remoting.bodies.secrets import has_no_secret, text_without_secrets
+from ..remoting.bodies.secrets import has_no_secret, shown_remark, text_without_secrets
 from ..remoting.code_names import request_name, response_name
 from ..remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
 from ..remoting.headers import ShownHeader, TypedHeader, mask_secret, shown_header
@@ -407,7 +407,7 @@ def write_command(
     sink.integer("version", command.version)
     sink.text("version_name", version)
     sink.text("serialize_type", command.serialize_type)
-    sink.text("remark", command.remark)
+    sink.text("remark", shown_remark(command.remark))
     sink.value("ext_fields", apart.ext_fields)
     sink.text("header_name", apart.header.name)
     sink.value("header", apart.header.fields)

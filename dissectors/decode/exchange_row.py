@@ -27,6 +27,7 @@ from ..findings import Finding, FindingKind, undecoded
 from ..grpc.command import NO_CODE, CallCommand
 from ..json_bytes import ABSENT, NOTHING, PLACE_END
 from ..remoting import row_bodies
+from ..remoting.bodies.secrets import shown_remark
 from ..remoting.broker_addresses import named_address
 from ..remoting.code_names import request_name
 from ..remoting.codes import RequestCode
@@ -236,7 +237,7 @@ class ExchangeWriter:
         if not remark and request is not None:
             remark = request.head.remark
         if remark:
-            sink.text("remark", remark)
+            sink.text("remark", shown_remark(remark))
         else:
             sink.null("remark")
 

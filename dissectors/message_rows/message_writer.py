@@ -25,6 +25,7 @@ from ..conversations.header_view import (
     queue_offset_of,
 )
 from ..json_bytes import ABSENT, NOTHING, PLACE_END, put_hex
+from ..remoting.bodies.secrets import shown_remark
 from ..remoting.code_names import request_name, response_name
 from ..remoting.code_sets import STORED as STORED_CODES
 from ..remoting.codes import ResponseCode
@@ -329,7 +330,7 @@ class MessageWriter:
         if response is None:
             sink.null("response_code")
             sink.null("response_name")
-            sink.text("remark", remark or None)
+            sink.text("remark", shown_remark(remark) if remark else None)
             sink.null("latency_us")
             is_over = request.flag & 2 == 0
             sink.text("end", conversation_end(request.direction.conversation) if is_over else None)
@@ -344,7 +345,8 @@ class MessageWriter:
             sink.number("response_code", head.code)
             name = response_name(head.code, request_head.code, int(head.version))
             sink.text("response_name", name)
-        sink.text("remark", head.remark or remark or None)
+        remark = head.remark or remark
+        sink.text("remark", shown_remark(remark) if remark else None)
         sink.number("latency_us", (response.ts - request.ts) // 1000)
         sink.shared(ends.who)
 

@@ -20,7 +20,7 @@ from dissectors.decode.command_row import (
     shown_ext_fields,
 )
 from dissectors.decode.pipeline import CommandSeen, Decode
-from dissectors.remoting.bodies.secrets import text_without_secrets
+from dissectors.remoting.bodies.secrets import shown_remark, text_without_secrets
 from dissectors.tcp.capture import packet_number
 
 from ..ui.console import MOST_OF_VALUE, UNLIMITED, Style, one_line, styled
@@ -128,7 +128,7 @@ def _header_text(seen: CommandSeen) -> str:
         "flag": command.flag,
     }
     if command.remark is not None:
-        header["remark"] = command.remark
+        header["remark"] = shown_remark(command.remark)
     if command.ext_fields:
         header["extFields"] = shown_ext_fields(command.ext_fields)
     if command.serialize_type != "JSON":

@@ -33,6 +33,7 @@ from dissectors.grpc.command import CallCommand
 from dissectors.printable import MOST_SHOWN
 from dissectors.quantities import counted
 from dissectors.remoting.bodies.body import MESSAGE_NAMES, Body, ShownMessage
+from dissectors.remoting.bodies.secrets import shown_remark
 from dissectors.remoting.flags import describe_command_flag, meaning_of
 from dissectors.remoting.headers import ShownHeader, header_fields
 from dissectors.remoting.versions import version_name
@@ -150,7 +151,7 @@ class Tree:
         lines.append(f"{_FIXED}flag: {flag} ({flags})")
         lines.append(f"{_FIXED}serializeType: {_line_of(command.serialize_type)}")
         if command.remark is not None:
-            lines.append(f"{_FIXED}remark: {_line_of(command.remark, MOST_OF_VALUE)}")
+            lines.append(f"{_FIXED}remark: {_line_of(shown_remark(command.remark), MOST_OF_VALUE)}")
         missing = f", {pdu.missing} of it not captured" if pdu.missing else ""
         lines.append(
             f"{_FIXED}length: {pdu.frame_bytes} (header {pdu.header_length}, "

@@ -21,6 +21,7 @@ from dissectors.decode.pipeline import CommandSeen, Decode, settled_by
 from dissectors.findings import Finding
 from dissectors.processes.choice import command_lines_of
 from dissectors.processes.command_lines import CommandLines
+from dissectors.remoting.bodies.secrets import shown_remark
 from dissectors.rows.encoded import EncodedRows, RowForm
 from dissectors.rows.outcome import is_notable
 from dissectors.tcp.capture import capture_index, packet_number
@@ -69,7 +70,7 @@ def _fields(seen: CommandSeen) -> str:
     if seen.pdu.findings:
         parts.append(f"[{' '.join(info.kind.name for info in seen.pdu.findings)}]")
     if command.remark:
-        parts.append(one_line(command.remark, _FIELDS_SHOWN))
+        parts.append(one_line(shown_remark(command.remark), _FIELDS_SHOWN))
     for name, value in header_of(seen).fields.items():
         text = value if type(value) is str else str(value)
         if len(text) > _FIELDS_SHOWN or not text.isprintable():

@@ -22,6 +22,7 @@ from dissectors.findings import Finding, Severity
 from dissectors.ports import BROKER
 from dissectors.quantities import counted
 from dissectors.remoting.bodies.custom import decoding_with
+from dissectors.remoting.bodies.secrets import shown_remark
 from dissectors.remoting.framing.frame import PREFIX, is_prefix, total_of
 
 from ..decode.options import View
@@ -192,7 +193,7 @@ class _View:
             for name, value in command_row_of(seen, [self._name], 0).ext_fields.items()
         )
         head = f"{pdu.offset:>8}  {end_of(seen)}  {kind_of(pdu):8}  {one_line(name_of(seen))}"
-        remark = f"  {one_line(command.remark)}" if command.remark else ""
+        remark = f"  {one_line(shown_remark(command.remark))}" if command.remark else ""
         sizes = f"opaque {command.opaque}, {counted(pdu.frame_bytes, 'byte')}"
         return f"{head}  {sizes}{remark}  {fields}".rstrip()
 

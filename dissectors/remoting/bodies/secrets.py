@@ -9,25 +9,26 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ..headers import SECRET_FIELDS, SECRET_WORDS, mask_secret
+from ..headers import SECRET_FIELDS, SECRET_WORDS, mask_secret, shown_letters
 
-_ASSIGNED: Final = re.compile(
-    r"""([\w.$-]{1,64})"""
-    r"""(?:(\\{0,3}["']?\s{0,8}[:=]\s{0,8}\\{0,3}["'])((?:[^"'\\]|\\[^"'])*)"""
-    r"""|(\s{0,8}[:=]\s{0,8})([^"'\s,;&}\]]+))"""
+_NAME: Final = re.compile(
+    r"""(?m)(^[ \t-]{0,64})?([\w.$-]{1,64}+)\\{0,3}["']?\s{0,8}[:=]\s{0,8}\[?"""
 )
-"""A name and its value, quoted or not, as in JSON and properties; linear, because names are bounded
-and a value ends at the first quote.
-"""
+"""What comes before a value, as in JSON and properties; linear, because names are bounded."""
+_VALUE: Final = re.compile(
+    r"""(["'])(?P<quoted>(?:[^\\"']+|\\.|(?!\1)["'])*)"""
+    r"""|(\\{1,3})(["'])(?P<inner>(?:[^\\"']+|(?!\3\4)\\+["']?|(?!\4)["'])*)"""
+    r"""|(?P<plain>[^"'\s,;&}\]]+)""",
+    re.DOTALL,
+)
+"""A value, quoted or not; in JSON inside of a JSON text, quotes have backslashes."""
+_NO_SECRETS: Final = frozenset(("null", "true", "false"))
+_IN_REMARK: Final = re.compile(r"(?i)(secret_?key=)(.+?)(?= cannot be null|[,;]|$)", re.MULTILINE)
 
 
-_MAYBE: Final = re.compile("|".join((*SECRET_WORDS, *SECRET_FIELDS)), re.IGNORECASE)
-"""Words in every text with a secret: a broker configuration contains JSON values
-(innerClientAuthenticationCredentials, initAuthenticationUser).
-"""
-
-
-_IN_SECRETS: Final = tuple(word.lower().encode() for word in (*SECRET_WORDS, *SECRET_FIELDS))
+_WORDS: Final = tuple(word.lower() for word in (*SECRET_WORDS, *SECRET_FIELDS))
+_IN_SECRETS: Final = tuple(word.encode() for word in _WORDS)
+_MASK: Final = "***"  # as of `mask_secret`
 _LEFT_OUT: Final = b"-_"
 """characters allowed between the words of a secret's name"""
 
@@ -46,30 +47,65 @@ def has_no_secret(data: bytes) -> bool:
 
 def without_secrets(value: object) -> object:
     """Mask every secret in a JSON value; parts without secrets are not copied."""
+    if isinstance(value, str):
+        return text_without_secrets(value) if _may_hold_secret(value) else value
     if isinstance(value, dict):
         return {name: _masked(name, item) for name, item in value.items()}
-    if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
+    if isinstance(value, list) and any(isinstance(item, (dict, list, str)) for item in value):
         return [without_secrets(item) for item in value]
     return value
 
 
 def _masked(name: object, value: object) -> object:
-    if not isinstance(value, str) or not isinstance(name, str):
+    if not isinstance(name, str) or shown_letters(name) is None:
+        # A member without a secret's name may hold a whole configuration as text.
         return without_secrets(value)
-    masked = mask_secret(name, value)
-    # A member without a secret's name may hold a whole configuration as text.
-    if masked == value and _MAYBE.search(value):
-        return text_without_secrets(value)
-    return masked
+    if value is None or isinstance(value, bool):
+        return value
+    return mask_secret(name, value) if isinstance(value, str) else _MASK
+
+
+def _may_hold_secret(text: str) -> bool:
+    lower = text.lower().replace("-", "").replace("_", "")
+    return any(word in lower for word in _WORDS)
+
+
+def shown_remark(remark: str | None) -> str | None:
+    """Mask the secret key in a remark: ACL 1.0 repeats one that is too short.
+
+    RocketMQ: SessionCredentials and PlainPermissionManager.
+    """
+    if remark and "secret" in remark.lower():
+        return _IN_REMARK.sub(r"\1***", remark)
+    return remark
 
 
 def text_without_secrets(text: str) -> str:
     """Mask the values after names of secrets in the text of a body."""
-    return _ASSIGNED.sub(_masked_value, text)
+    parts: list[str] = []
+    done = at = 0
+    while (match := _NAME.search(text, at)) is not None:
+        # What follows another name is searched: it may hold names itself.
+        at = match.end()
+        name = match[2]
+        if shown_letters(name) is None:
+            continue
+        span = _value_at(text, at, match[1] is not None)
+        if span is None:
+            continue
+        start, end = span
+        value = text[start:end]
+        if value not in _NO_SECRETS:
+            parts += (text[done:start], mask_secret(name, value))
+            done = end
+        at = end
+    return "".join((*parts, text[done:]))
 
 
-def _masked_value(match: re.Match[str]) -> str:
-    name, opened, quoted, separator, plain = match.groups()
-    if separator is None:
-        return f"{name}{opened}{mask_secret(name, quoted)}"
-    return f"{name}{separator}{mask_secret(name, plain)}"
+def _value_at(text: str, at: int, is_line: bool) -> tuple[int, int] | None:
+    """Return start and end of a value; one of a line of properties ends with the line."""
+    if is_line and text[at : at + 1] not in ("", "\\", '"', "'", "{", "["):
+        end = text.find("\n", at)
+        return at, len(text) if end < 0 else end
+    match = _VALUE.match(text, at)
+    return None if match is None else match.span(match.lastgroup or 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.remoting.bodies.secrets import text_without_secrets, without_secrets
+from dissectors.remoting.bodies.secrets import shown_remark, text_without_secrets, without_secrets
 
 
 def test_secrets_are_masked_wherever_they_are() -> None:
@@ -14,7 +14,12 @@ def test_secrets_are_masked_wherever_they_are() -> None:
         "list": [{"secretKey": "s", "accessKey": "abcdefghijklmnop", "n": 1}],
         "brokerClientSecret": "x",
         "emptyPassword": "",
-        "secrets": ["kept: a list of names"],
+        "secrets": ["a"],
+        "passwords": {"a": "b"},
+        "pinPassword": 1234,
+        "hasPassword": True,
+        "noPassword": None,
+        "names": ["b", "secretKey=hidden"],
     }
     assert without_secrets(value) == {
         "username": "u",
@@ -22,10 +27,16 @@ def test_secrets_are_masked_wherever_they_are() -> None:
         "list": [{"secretKey": "***", "accessKey": "abcd***", "n": 1}],
         "brokerClientSecret": "***",
         "emptyPassword": "",
-        "secrets": ["kept: a list of names"],
+        "secrets": "***",
+        "passwords": "***",
+        "pinPassword": "***",
+        "hasPassword": True,
+        "noPassword": None,
+        "names": ["b", "secretKey=***"],
     }
     assert value["password"] == "p"
     assert without_secrets([1, "a", None]) == [1, "a", None]
+    assert without_secrets("password: hidden") == "password: ***"
 
 
 def test_secrets_inside_of_texts_are_masked() -> None:
@@ -48,7 +59,37 @@ def test_secrets_inside_of_texts_are_masked() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("""{"password":"it's-h","b":"c"}""", """{"password":"***","b":"c"}"""),
+        (r'{"password":"a\"h","b":"c"}', '{"password":"***","b":"c"}'),
+        (r'{"a":"{\"password\":\"h\\\"h\",\"b\":1}"}', r'{"a":"{\"password\":\"***\",\"b\":1}"}'),
+        ('{"password":1234,"b":1}', '{"password":***,"b":1}'),
+        ('{"password":null,"b":1}', '{"password":null,"b":1}'),
+        ('{"config":"secretKey=h"}', '{"config":"secretKey=***"}'),
+        ("brokerPassword=a, h\nb=1", "brokerPassword=***\nb=1"),
+        ("- accessKey: RocketMQ\n  secretKey: a b", "- accessKey: Ro***\n  secretKey: ***"),
+    ],
+)
+def test_a_secret_in_a_text_ends_where_its_value_ends(text: str, shown: str) -> None:
+    assert text_without_secrets(text) == shown
+
+
+def test_the_secret_key_in_a_remark_is_masked() -> None:
+    said = "The accessKey=user and secretKey={} cannot be null and length should longer than 6"
+    assert shown_remark(said.format("a b")) == said.format("***")
+    assert shown_remark("no secret") == "no secret"
+    assert shown_remark(None) is None
+
+
 @pytest.mark.slow
 def test_masking_takes_time_in_proportion_to_the_text() -> None:
-    for text in ("a" * 200_000, '"' * 200_000, "a:" * 100_000, 'password="' + "\\" * 200_000):
+    for text in (
+        "a" * 200_000,
+        '"' * 200_000,
+        "a:" * 100_000,
+        'password="' + "\\" * 200_000,
+        'password="' * 50_000,
+    ):
         assert len(text_without_secrets(f"password {text}")) > 9
