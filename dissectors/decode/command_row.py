@@ -23,7 +23,12 @@ from ..remoting.bodies.custom import take_problems
 from ..remoting.bodies.message_texts import SENT_FORM, STORED_FORMS, text_of_sent, text_of_stored
 from ..remoting.bodies.messages import shown_message
 from ..remoting.bodies.registry import body_form, body_value, decode_body
-from ..remoting.bodies.secrets import has_no_secret, shown_remark, text_without_secrets
+from ..remoting.bodies.secrets import (
+    data_without_secrets,
+    has_no_secret,
+    shown_remark,
+    text_without_secrets,
+)
 from ..remoting.code_names import request_name, response_name
 from ..remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
 from ..remoting.headers import ShownHeader, TypedHeader, mask_secret, shown_header
@@ -147,8 +152,11 @@ def shown_body(body: Body, raw: bytes, limit: int) -> dict[str, object] | None:
     shown = body_value(body, secrets=clean)
     if body.kind == RAW:
         shown |= shown_bytes(raw, limit)
-        if shown["bodyForm"] == "text":  # an undecodable body may still contain secrets
+        # An undecodable body may still contain secrets.
+        if shown["bodyForm"] == "text":
             shown["body"] = text_without_secrets(str(shown["body"]))
+        else:
+            shown["body"] = base64.b64encode(data_without_secrets(raw[:limit])).decode()
     return shown
 
 

@@ -83,8 +83,14 @@ SECRET_FIELDS: Final[dict[str, int]] = {
     "secretKey": 0,
 }
 """Secret ext field → maximum number of leading characters to show."""
-SECRET_WORDS: Final = ("password", "secret")
-"""Words that make the name of a field or member a secret."""
+SECRET_WORDS: Final = (
+    "password", "passwd", "secret", "privatekey", "apikey", "authtoken", "sessiontoken",
+    "exporterheader",
+)  # fmt: skip
+"""Words that make the name of a field or member a secret, without hyphens and underscores.
+
+An exporter header of BrokerConfig and ProxyConfig has the authorization for the collector.
+"""
 
 _SHOWN_LETTERS: Final = {name.lower(): letters for name, letters in SECRET_FIELDS.items()}
 _MASK = "***"  # fixed length, to hide the length of the secret
@@ -326,8 +332,8 @@ def mask_secret(name: str, value: str) -> str:
 @lru_cache(1024)
 def shown_letters(name: str) -> int | None:
     """Return the maximum number of visible characters of a secret, or None if it is no secret."""
-    lower = name.lower()
+    # rocketmq.client.accessKey, access-key, access_key
+    lower = name.lower().replace("-", "").replace("_", "")
     if any(word in lower for word in SECRET_WORDS):
         return 0
-    # rocketmq.client.accessKey, access-key, access_key
-    return _SHOWN_LETTERS.get(lower.rpartition(".")[2].replace("-", "").replace("_", ""))
+    return _SHOWN_LETTERS.get(lower.rpartition(".")[2])

@@ -320,7 +320,10 @@ do
   -- The same text with the secrets masked that it has as members: a broker's configuration has JSON
   -- as values. What is longer than INNER_LIMIT is cut, because the search is quadratic in names.
   local function without_inner(value)
-    local lower, found = string.lower(value), false
+    if find(value, "://", 1, true) then -- the password in http://user:password@host
+      value = gsub(value, "(://[^%s/:@]+:)[^%s/@]+@", "%1***@")
+    end
+    local lower, found = gsub(string.lower(value), "[-_]", ""), false
     for _, word in ipairs(tables.secret_words) do
       found = found or find(lower, word, 1, true)
     end
@@ -346,13 +349,13 @@ do
     if value == "" then
       return value
     end
-    local lower = string.lower(name)
+    local lower = gsub(string.lower(name), "[-_]", "")
     for _, word in ipairs(tables.secret_words) do
       if find(lower, word, 1, true) then
         return "***"
       end
     end
-    local letters = tables.secrets[gsub(string.match(lower, "[^.]*$"), "[-_]", "")]
+    local letters = tables.secrets[string.match(lower, "[^.]*$")]
     if not letters then
       return without_inner(value)
     end

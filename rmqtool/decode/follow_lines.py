@@ -20,7 +20,11 @@ from dissectors.decode.command_row import (
     shown_ext_fields,
 )
 from dissectors.decode.pipeline import CommandSeen, Decode
-from dissectors.remoting.bodies.secrets import shown_remark, text_without_secrets
+from dissectors.remoting.bodies.secrets import (
+    data_without_secrets,
+    shown_remark,
+    text_without_secrets,
+)
 from dissectors.tcp.capture import packet_number
 
 from ..ui.console import MOST_OF_VALUE, UNLIMITED, Style, one_line, styled
@@ -143,9 +147,9 @@ def _body_lines(body: bytes, is_cut: bool, masked: bool) -> list[str]:
     try:
         text = codecs.utf_8_decode(body, "strict", not is_cut)[0]  # a cut may be in a character
     except UnicodeDecodeError:
-        return _dump(body)
+        return _dump(data_without_secrets(body) if masked else body)
     if any(char < " " and char not in "\t\r\n" for char in text):
-        return _dump(body)
+        return _dump(data_without_secrets(body) if masked else body)
     shown = text_without_secrets(text) if masked else text
     return [one_line(line, UNLIMITED) for line in shown.splitlines()]
 

@@ -168,7 +168,7 @@ def _settings(option: str, texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.startswith("spark."):
-            raise usage_error(option, f"{text!r} is not a Spark property; use spark.NAME=VALUE")
+            raise usage_error(option, f"{name!r} is not a Spark property; use spark.NAME=VALUE")
         settings[name] = value
     return settings
 

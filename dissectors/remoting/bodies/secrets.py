@@ -22,6 +22,8 @@ _VALUE: Final = re.compile(
     re.DOTALL,
 )
 """A value, quoted or not; in JSON inside of a JSON text, quotes have backslashes."""
+_IN_URL: Final = re.compile(r"(://[^\s/:@]+:)[^\s/@]+@")
+"""The password in http://user:password@host."""
 _NO_SECRETS: Final = frozenset(("null", "true", "false"))
 _IN_REMARK: Final = re.compile(r"(?i)(secret_?key=)(.+?)(?= cannot be null|[,;]|$)", re.MULTILINE)
 
@@ -42,6 +44,8 @@ def has_no_secret(data: bytes) -> bool:
     if data[:1] not in (b"{", b"[") or not data.isascii() or b"\\" in data:
         return False
     text = data.lower().translate(None, _LEFT_OUT)
+    if b"://" in text and b"@" in text:
+        return False
     return not any(word in text for word in _IN_SECRETS)
 
 
@@ -67,7 +71,7 @@ def _masked(name: object, value: object) -> object:
 
 def _may_hold_secret(text: str) -> bool:
     lower = text.lower().replace("-", "").replace("_", "")
-    return any(word in lower for word in _WORDS)
+    return "://" in lower or any(word in lower for word in _WORDS)
 
 
 def shown_remark(remark: str | None) -> str | None:
@@ -78,6 +82,12 @@ def shown_remark(remark: str | None) -> str | None:
     if remark and "secret" in remark.lower():
         return _IN_REMARK.sub(r"\1***", remark)
     return remark
+
+
+def data_without_secrets(data: bytes) -> bytes:
+    """Mask the secrets in binary data, whose base64 or hexadecimal digits would show them."""
+    text = data.decode("latin-1")
+    return text_without_secrets(text).encode("latin-1") if _may_hold_secret(text) else data
 
 
 def text_without_secrets(text: str) -> str:
@@ -99,7 +109,8 @@ def text_without_secrets(text: str) -> str:
             parts += (text[done:start], mask_secret(name, value))
             done = end
         at = end
-    return "".join((*parts, text[done:]))
+    shown = "".join((*parts, text[done:]))
+    return _IN_URL.sub(r"\1***@", shown) if "://" in shown else shown
 
 
 def _value_at(text: str, at: int, is_line: bool) -> tuple[int, int] | None:

@@ -11,6 +11,7 @@ import re
 from typing import Final, NamedTuple
 
 from ...foreign import natural_of
+from ...quantities import counted
 
 DEPTH_LIMIT: Final = 64
 """Maximum nesting: RocketMQ's own bodies have at most fifteen levels."""
@@ -211,7 +212,7 @@ class FastjsonReader:
             self._at = match.end()
             self.oddities.add(SET)
             return self._read_value(depth)
-        return self._stop(f"unexpected word {word[:40]!r}")
+        return self._stop(f"unexpected word of {counted(len(word), 'character')}")
 
     def _read_array(self, depth: int) -> object:
         items: list[object] = []

@@ -218,7 +218,11 @@ def test_secrets_are_masked() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["SIGNATURE", "signature", "securitytoken", "SECRETKEY", "Password", "dbSecret2"]
+    "name",
+    [
+        *("SIGNATURE", "signature", "securitytoken", "SECRETKEY", "Password", "dbSecret2"),
+        *("private_key", "metricsGrpcExporterHeader", "api-key", "AUTH_TOKEN"),
+    ],
 )
 def test_a_secret_is_one_in_whatever_case(name: str) -> None:
     assert mask_secret(name, "x" * 99) == "***"

@@ -62,6 +62,8 @@ def test_bytes_that_are_no_text_are_a_dump() -> None:
 def test_a_text_that_is_cut_in_a_character_is_a_text() -> None:
     assert _body_lines("消息".encode()[:5], True, masked=True) == ["消"]
     assert _body_lines("消息".encode()[:5], False, masked=True)[0].startswith("00000000  e6 b6 88")
+    dump = _body_lines(b"\xffsecretKey=hidden", False, masked=True)
+    assert "hidden" not in "".join(line[59:] for line in dump)
     assert _body_lines(b"\xff\xe6", True, masked=True)[0].startswith("00000000  ff e6")
 
 

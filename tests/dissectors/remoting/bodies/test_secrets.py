@@ -68,6 +68,7 @@ def test_secrets_inside_of_texts_are_masked() -> None:
         ('{"password":1234,"b":1}', '{"password":***,"b":1}'),
         ('{"password":null,"b":1}', '{"password":null,"b":1}'),
         ('{"config":"secretKey=h"}', '{"config":"secretKey=***"}'),
+        ("a=http://u:hidden@host:4317/b", "a=http://u:***@host:4317/b"),
         ("brokerPassword=a, h\nb=1", "brokerPassword=***\nb=1"),
         ("- accessKey: RocketMQ\n  secretKey: a b", "- accessKey: Ro***\n  secretKey: ***"),
     ],

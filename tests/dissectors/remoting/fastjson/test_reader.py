@@ -44,7 +44,7 @@ def test_what_fastjson_takes(text: str, value: object) -> None:
         ("", None, "the text ends at 0"),
         ("[1", [], "the text ends after a number that may be cut at 1"),
         ("['a", [], "the text ends inside a string at 1"),
-        ("[1,x]", [1], "unexpected word 'x' at 3"),
+        ("[1,x]", [1], "unexpected word of 1 character at 3"),
         ("[1 2]", [1], "no comma or ] after an item at 3"),
         ("{a 1}", {}, "no : after a name at 3"),
         ("{a:1 b:2}", {"a": 1}, "no comma or } after a member at 5"),
