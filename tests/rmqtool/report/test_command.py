@@ -95,6 +95,7 @@ def test_wrong_options_are_said_before_anything_starts(tmp_path: Path) -> None:
         (["--where", "latency >", capture], "expected a value"),
         (["--format", "csv", capture], "give -o FOLDER, or one table"),
         (["--conf", "x", capture], "spark.NAME=VALUE"),
+        (["--conf", "fs.secret.key=hidden", capture], "--conf: 'fs.secret.key' is not a Spark"),
         (["--latency-max", "a,b", capture], "not milliseconds"),
         ([], "no input"),
         (["latency", capture, "-o", f"{tmp_path}/no/such/file.html"], "is not a folder"),
