@@ -7,8 +7,9 @@ do
   local TEXT_LIMIT = 65536 -- bytes of a text that are shown
   local VALUE_LIMIT = 100000 -- values of a JSON text that are read; each is a table for a moment
 
-  -- Adds the leaves of a JSON value; containers are nodes only where a person sees them.
-  local function add_json(view, tree, node, name, path, raw, range)
+  -- Adds the leaves of a JSON value; containers are nodes only where a person sees them. Secrets are
+  -- known by a member's name, for all of its items.
+  local function add_json(view, tree, node, name, path, raw, range, secret)
     if view.json_left <= 0 then
       return
     end
@@ -24,15 +25,16 @@ do
       for index, member in ipairs(node.members or node.items) do
         local key, value = member.key, member.value
         if not key then -- an array
-          add_json(view, inner, member, format("[%d]", index - 1), path .. "[]", raw, range)
+          add_json(view, inner, member, format("[%d]", index - 1), path .. "[]", raw, range, secret)
         else
           local label = key.text or sub(raw, key.first, key.last)
-          add_json(view, inner, value, label, path .. "." .. (key.text or "{}"), raw, range)
+          local here = texts.is_secret(label) and label or secret
+          add_json(view, inner, value, label, path .. "." .. (key.text or "{}"), raw, range, here)
         end
       end
       return
     end
-    local value = texts.shown(texts.masked(name, node.text))
+    local value = texts.shown(texts.masked(secret or name, node.text))
     local item = tree:add(fields.json, range(first, length), texts.shown(path) .. "=" .. value)
     if view.visible then
       item:set_text(texts.label(name .. ": " .. value))
@@ -58,7 +60,7 @@ do
         if key then
           label, path = key.text or sub(raw, key.first, key.last), key.text or "{}"
         end
-        add_json(view, tree, value, label, path, raw, range)
+        add_json(view, tree, value, label, path, raw, range, texts.is_secret(label) and label)
       end
     else
       add_json(view, tree, node, "value", "", raw, range)
@@ -93,7 +95,7 @@ do
   local function dissect_text(view, tree, range)
     if view.visible or view.some and messages.is_wanted(view, tree, fields.text) then
       local raw = range:raw(0, math.min(range:len(), TEXT_LIMIT))
-      tree:add(fields.text, range, texts.shown(raw))
+      tree:add(fields.text, range, texts.shown(texts.masked("", raw)))
     end
     return nil
   end

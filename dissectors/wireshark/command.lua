@@ -196,7 +196,7 @@ do
       item:set_generated()
     end
     if header.remark then
-      member("remark", "remark", texts.shown(header.remark))
+      member("remark", "remark", texts.shown(texts.remark(header.remark)))
     end
   end
 
@@ -251,7 +251,7 @@ do
       view.say(node, "unknown_code", "response code " .. header.code)
     elseif not tables.successes[header.code] then
       local kind = tables.normal_responses[names.name] and "other_response" or "error_response"
-      local remark = header.remark and ": " .. sub(header.remark, 1, REMARK_LIMIT) or ""
+      local remark = header.remark and ": " .. sub(texts.remark(header.remark), 1, REMARK_LIMIT) or ""
       view.say(node, kind, names.name .. texts.label(remark))
     end
   end
@@ -283,7 +283,7 @@ do
         parts[#parts + 1] = format("%.3f ms", exchange.time / 1e6)
       end
       if header.remark and header.code ~= 0 then
-        parts[#parts + 1] = '"' .. sub(header.remark, 1, REMARK_LIMIT) .. '"'
+        parts[#parts + 1] = '"' .. sub(texts.remark(header.remark), 1, REMARK_LIMIT) .. '"'
       end
     else
       local letters = tables.short_names[header.code]

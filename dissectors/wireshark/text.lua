@@ -317,6 +317,47 @@ do
     return not find(value, "[\0\3-\8\11\12\14-\31\127]") and not find(value, "[\192\193\245-\255]")
   end
 
+  -- How many characters of a secret may be shown by the name of its field or member, in whatever
+  -- case that is written; nil if it is none.
+  local function letters_of(name)
+    local lower = gsub(string.lower(name), "[-_]", "")
+    for _, word in ipairs(tables.secret_words) do
+      if find(lower, word, 1, true) then
+        return 0
+      end
+    end
+    return tables.secrets[string.match(lower, "[^.]*$")]
+  end
+
+  function texts.is_secret(name)
+    return letters_of(name) ~= nil
+  end
+
+  local function mask(letters, value)
+    return value == "" and "" or sub(value, 1, math.min(letters, floor(#value / 3))) .. "***"
+  end
+
+  -- The last position of a value: before its quote, which has backslashes in a JSON text within a
+  -- JSON text; without quotes, that of the line or the word.
+  local function value_end(text, at, slashes, quote, is_line)
+    if quote == "" then
+      local _, last = find(text, is_line and "^[^\n]*" or "^[^\"'%s,;&}%]]*", at)
+      return last
+    end
+    local place = at
+    while true do
+      local first, last, run = find(text, "(\\*)" .. quote, place)
+      if not first then
+        return #text
+      elseif slashes == "" and #run % 2 == 0 then
+        return last - 1
+      elseif slashes ~= "" and run == slashes then
+        return first - 1
+      end
+      place = last + 1
+    end
+  end
+
   -- The same text with the secrets masked that it has as members: a broker's configuration has JSON
   -- as values. What is longer than INNER_LIMIT is cut, because the search is quadratic in names.
   local function without_inner(value)
@@ -333,33 +374,58 @@ do
     if not found then
       return value
     end
-    local text = gsub(
-      sub(value, 1, INNER_LIMIT),
-      "([%w_.$-]+)(\\*[\"']?%s*[:=]%s*\\*[\"']?)([^\"'%s,;&}\\]+)",
-      function(name, separator, inner)
-        return name .. separator .. texts.masked(name, inner)
+    local text, parts, at = sub(value, 1, INNER_LIMIT), {}, 1
+    local member = "([%w_.$-]+)\\*[\"']?%s*[:=]%s*%[?()(\\*)([\"']?)()"
+    while true do
+      local first, _, name, inner, slashes, quote, start = find(text, member, at)
+      if not first then
+        break
       end
-    )
+      local letters = letters_of(name)
+      if letters then
+        local before = first - 1
+        while find(text, "^[ \t-]", before) and before > 0 do
+          before = before - 1
+        end
+        local is_line = (before == 0 or sub(text, before, before) == "\n")
+          and not find(text, "^[{%[]", inner)
+        if quote == "" then
+          start = inner
+        end
+        local last = value_end(text, start, slashes, quote, is_line)
+        parts[#parts + 1] = sub(text, at, start - 1) .. mask(letters, sub(text, start, last))
+        at = last + 1
+      else -- what follows another name is searched: it may hold names itself
+        parts[#parts + 1] = sub(text, at, inner - 1)
+        at = inner
+      end
+    end
+    text = table.concat(parts) .. sub(text, at)
     return #value > INNER_LIMIT and text .. "…" or text
   end
 
-  -- The value of a field or member as it may be shown: that of a secret masked, in whatever case
-  -- its name is written.
+  -- The value of a field or member as it may be shown: that of a secret masked.
   function texts.masked(name, value)
-    if value == "" then
-      return value
+    local letters = letters_of(name)
+    if letters then
+      return mask(letters, value)
     end
-    local lower = gsub(string.lower(name), "[-_]", "")
-    for _, word in ipairs(tables.secret_words) do
-      if find(lower, word, 1, true) then
-        return "***"
+    return without_inner(value)
+  end
+
+  -- A remark as it may be shown: ACL 1.0 repeats a secret key that is too short.
+  function texts.remark(value)
+    local lower, parts, at = string.lower(value), {}, 1
+    while true do
+      local _, equals = find(lower, "secret_?key=", at)
+      if not equals then
+        return table.concat(parts) .. sub(value, at)
       end
+      local stop = find(value, "[,;\n]", equals) or #value + 1
+      local said = find(sub(lower, equals, stop - 1), " cannot be null", 1, true)
+      parts[#parts + 1] = sub(value, at, equals) .. "***"
+      at = said and equals + said - 1 or stop
     end
-    local letters = tables.secrets[string.match(lower, "[^.]*$")]
-    if not letters then
-      return without_inner(value)
-    end
-    return sub(value, 1, math.min(letters, floor(#value / 3))) .. "***"
   end
 
   -- Milliseconds since the epoch as UTC; nil where it is not a time.

@@ -7,27 +7,38 @@ UserInfo, PlainAccessConfig, BrokerConfig.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
+from ...foreign import hexadecimal_of
 from ..headers import SECRET_FIELDS, SECRET_WORDS, mask_secret, shown_letters
 
-_NAME: Final = re.compile(
-    r"""(?m)(^[ \t-]{0,64})?([\w.$-]{1,64}+)\\{0,3}["']?\s{0,8}[:=]\s{0,8}\[?"""
+_ESCAPED: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
+_ASSIGNED: Final = re.compile(
+    r"""(?P<before>^[ \t-]*+|\\[nrt]|["'])?"""
+    r"""(?P<name>(?:[\w.$-]|\\u[0-9a-fA-F]{4})++)"""
+    r"""(?P<separator>(?P<quote>\\{0,7}["'])?\s{0,8}[:=][ \t]{0,8}\[?)?""",
+    re.MULTILINE | re.ASCII,
 )
-"""What comes before a value, as in JSON and properties; linear, because names are bounded."""
+"""A name and its separator, as in JSON and properties. Words without a separator match, too: they
+are skipped as a whole, so that time is linear.
+"""
+_NAME_LIMIT: Final = 64
+"""Maximum number of a name's last characters that are looked at."""
+_TO_LINE_END: Final = re.compile(r"(?P<line>[^\r\n]+)")
+_TO_LINE_END_IN_QUOTES: Final = re.compile(r"""(?P<line>(?:[^"\\\r\n]|\\[^nr"])++)""")
 _VALUE: Final = re.compile(
-    r"""(["'])(?P<quoted>(?:[^\\"']+|\\.|(?!\1)["'])*)"""
-    r"""|(\\{1,3})(["'])(?P<inner>(?:[^\\"']+|(?!\3\4)\\+["']?|(?!\4)["'])*)"""
-    r"""|(?P<plain>[^"'\s,;&}\]]+)""",
+    r""""(?P<double>(?:[^"\\]|\\.)*+)"""
+    r"""|'(?P<single>(?:[^'\\]|\\.)*+)"""
+    # in a JSON text that is itself in a string: up to the quote with as many backslashes
+    r"""|(\\{1,7})(["'])(?P<inner>.*?)(?:(?<!\\)\3\4|\Z)"""
+    r"""|(?P<plain>[^\s"',;&}\]]+)""",
     re.DOTALL,
 )
-"""A value, quoted or not; in JSON inside of a JSON text, quotes have backslashes."""
 _IN_URL: Final = re.compile(r"(://[^\s/:@]+:)[^\s/@]+@")
 """The password in http://user:password@host."""
-_NO_SECRETS: Final = frozenset(("null", "true", "false"))
-_IN_REMARK: Final = re.compile(r"(?i)(secret_?key=)(.+?)(?= cannot be null|[,;]|$)", re.MULTILINE)
-
-
+IN_REMARK: Final = re.compile(r"(?i)(secret_?key=)(.+?)(?= cannot be null|[,;]|$)", re.MULTILINE)
+"""The secret key in a remark, and what comes before it."""
 _WORDS: Final = tuple(word.lower() for word in (*SECRET_WORDS, *SECRET_FIELDS))
 _IN_SECRETS: Final = tuple(word.encode() for word in _WORDS)
 _MASK: Final = "***"  # as of `mask_secret`
@@ -80,7 +91,7 @@ def shown_remark(remark: str | None) -> str | None:
     RocketMQ: SessionCredentials and PlainPermissionManager.
     """
     if remark and "secret" in remark.lower():
-        return _IN_REMARK.sub(r"\1***", remark)
+        return IN_REMARK.sub(r"\1***", remark)
     return remark
 
 
@@ -93,30 +104,34 @@ def data_without_secrets(data: bytes) -> bytes:
 def text_without_secrets(text: str) -> str:
     """Mask the values after names of secrets in the text of a body."""
     parts: list[str] = []
-    done = at = 0
-    while (match := _NAME.search(text, at)) is not None:
-        # What follows another name is searched: it may hold names itself.
-        at = match.end()
-        name = match[2]
-        if shown_letters(name) is None:
-            continue
-        span = _value_at(text, at, match[1] is not None)
-        if span is None:
-            continue
-        start, end = span
-        value = text[start:end]
-        if value not in _NO_SECRETS:
-            parts += (text[done:start], mask_secret(name, value))
-            done = end
-        at = end
+    done = 0
+    for name, start, end in secrets_in(text):
+        parts += (text[done:start], mask_secret(name, text[start:end]))
+        done = end
     shown = "".join((*parts, text[done:]))
     return _IN_URL.sub(r"\1***@", shown) if "://" in shown else shown
 
 
-def _value_at(text: str, at: int, is_line: bool) -> tuple[int, int] | None:
-    """Return start and end of a value; one of a line of properties ends with the line."""
-    if is_line and text[at : at + 1] not in ("", "\\", '"', "'", "{", "["):
-        end = text.find("\n", at)
-        return at, len(text) if end < 0 else end
-    match = _VALUE.match(text, at)
-    return None if match is None else match.span(match.lastgroup or 0)
+def secrets_in(text: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the secrets in a text that need not be JSON: name, start and end of the value."""
+    masked = 0
+    for match in _ASSIGNED.finditer(text):
+        if match.start() < masked or match["separator"] is None:
+            continue  # searching the end of a value again in the value is quadratic
+        name = unescaped_name(match["name"])[-_NAME_LIMIT:]
+        if shown_letters(name) is None:
+            continue
+        value = _VALUE
+        if match["before"] is not None and match["quote"] is None:
+            # A line of properties: its value may have blanks, commas, and quotes.
+            in_quotes = match["before"].strip(" \t-") != ""
+            value = _TO_LINE_END_IN_QUOTES if in_quotes else _TO_LINE_END
+        found = value.match(text, match.end())
+        if found is not None:
+            masked = found.end()
+            yield name, *found.span(found.lastgroup or 0)
+
+
+def unescaped_name(text: str) -> str:
+    """Return a name without escapes: a parser reads ``pass\\u0077ord`` as ``password``."""
+    return _ESCAPED.sub(lambda match: chr(hexadecimal_of(match[1] or match[2]) or 0), text)

@@ -21,10 +21,11 @@ from dissectors.budget import Budget
 from dissectors.decode.command_row import body_of, shown_body, shown_messages
 from dissectors.decode.exchange import Exchange
 from dissectors.decode.pipeline import CommandSeen
-from dissectors.foreign import Unreadable, hexadecimal_of, json_of
+from dissectors.foreign import Unreadable, json_of
 from dissectors.quantities import counted
 from dissectors.remoting.bodies.body import ShownMessage, message_dict
 from dissectors.remoting.bodies.custom import NamedDecoder, decoding_with
+from dissectors.remoting.bodies.secrets import secrets_in, unescaped_name
 from dissectors.remoting.framing.frame import PREFIX
 from dissectors.remoting.header_codec import BINARY_TYPE, MIN_BINARY_HEADER
 from dissectors.remoting.headers import shown_letters
@@ -47,26 +48,6 @@ _FIXED: Final = (
     ("version", 3, 5),
     ("opaque", 5, 9),
     ("flag", 9, 13),
-)
-_ESCAPED: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
-_ASSIGNED: Final = re.compile(
-    rb"""(?P<before>^[ \t]*+|\\[nrt]|["'])?"""
-    rb"""(?P<name>(?:[\w.$-]|\\u[0-9a-fA-F]{4})++)"""
-    rb"""(?P<separator>(?P<quote>\\{0,7}["'])?\s{0,8}[:=][ \t]{0,8})?""",
-    re.MULTILINE,
-)
-"""A name and its separator, as in JSON and properties. Words without a separator match, too: they
-are skipped as a whole, so that time is linear.
-"""
-_TO_LINE_END: Final = re.compile(rb"[^\r\n]+")
-_TO_LINE_END_IN_QUOTES: Final = re.compile(rb"""(?:[^"\\\r\n]|\\[^nr"])++""")
-_VALUE: Final = re.compile(
-    rb""""(?:[^"\\]|\\.)*+"?|"""
-    rb"""'(?:[^'\\]|\\.)*+'?|"""
-    # in a JSON text that is itself in a string: up to the quote with as many backslashes
-    rb"""(\\{1,7})(["']).*?(?:(?<!\\)\1\2|\Z)|"""
-    rb"""[^\s"',;&}\]]+""",
-    re.DOTALL,
 )
 
 
@@ -97,7 +78,9 @@ def secret_spans(serialize_type: int, header: bytes, body: bytes) -> list[Span]:
     found: list[Span] = []
     for at, data in ((PREFIX, header), (PREFIX + len(header), body)):
         binary = serialize_type == BINARY_TYPE and data is header
-        pairs = chain(_binary(data) if binary else _members(data), _assigned(data))
+        pairs = chain(
+            _binary(data) if binary else _members(data), secrets_in(data.decode("latin-1"))
+        )
         found += [
             Span(at + start, at + end)
             for name, start, end in pairs
@@ -111,32 +94,6 @@ def secret_spans(serialize_type: int, header: bytes, body: bytes) -> list[Span]:
         else:
             spans.append(Span(start, end))
     return spans
-
-
-def _assigned(data: bytes) -> Iterator[tuple[str, int, int]]:
-    """Yield the credentials in a text that need not be JSON: name, start and end of the value."""
-    masked = 0
-    for match in _ASSIGNED.finditer(data):
-        if match.start() < masked or match["separator"] is None:
-            continue  # searching the end of a value again in the value is quadratic
-        name = _name_of(match["name"])
-        if shown_letters(name) is None:
-            continue
-        value = _VALUE
-        if match["before"] is not None and match["quote"] is None:
-            # A line of properties: its value may have blanks, commas, and quotes.
-            in_quotes = match["before"].strip() != b""
-            value = _TO_LINE_END_IN_QUOTES if in_quotes else _TO_LINE_END
-        found = value.match(data, match.end())
-        if found is not None:
-            masked = found.end()
-            yield name, found.start(), masked
-
-
-def _name_of(data: bytes) -> str:
-    """Return a name without escapes: a parser reads ``pass\\u0077ord`` as ``password``."""
-    name = data.decode("utf-8", "replace")
-    return _ESCAPED.sub(lambda match: chr(hexadecimal_of(match[1] or match[2]) or 0), name)
 
 
 def _members(data: bytes) -> Iterator[tuple[str, int, int]]:
@@ -156,7 +113,7 @@ def _members(data: bytes) -> Iterator[tuple[str, int, int]]:
                     yield outer, start, match.end()
             name = None
         elif token == b":":
-            name = _name_of(last.strip(b"\"'"))
+            name = unescaped_name(last.strip(b"\"'").decode("utf-8", "replace"))
         elif token == b",":
             name = None
         elif name is not None:

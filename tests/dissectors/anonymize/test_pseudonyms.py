@@ -129,6 +129,14 @@ def test_a_short_secret_is_refused() -> None:
         Pseudonyms(b"short")
 
 
+@pytest.mark.parametrize("secret", ["broker", "12345", "a b"])
+@pytest.mark.parametrize("keep", [(), ("remarks",)])
+def test_a_secret_key_in_a_remark_is_masked(secret: str, keep: tuple[str, ...]) -> None:
+    remark = "The accessKey=admin and secretKey={} cannot be null"
+    shown = Pseudonyms(b"x" * 32, frozenset(keep)).remark(remark.format(secret))
+    assert shown.partition(" and ")[2] == f"secretKey={'*' * len(secret)} cannot be null"
+
+
 def test_a_name_in_a_remark_may_be_a_word_of_rocketmq() -> None:
     names = Pseudonyms(b"a secret of 16 b")
     remark = "topic[message] not exist, apply first please! 20240101"

@@ -364,6 +364,9 @@ def test_meanings(dissector: Path, capture: Capture) -> None:
 INNER = (
     b'innerClientAuthenticationCredentials={"accessKey":"accessible","secretKey":"hidden-5"}\n'
     b'initAuthenticationUser={"username":"admin","password":"hidden-6"}\n'
+    b"metricsGrpcExporterTarget=http://u:hidden-8@collector:4317\n"
+    b"metricsGrpcExporterHeader=Authorization:Bearer hidden-9\n"
+    b'note={"password":"it\'s \\"hidden-10","b":"kept"}\n'
 )
 
 
@@ -374,11 +377,21 @@ def test_secrets_are_not_shown(dissector: Path, capture: Capture) -> None:
         25, 3, body=b"brokerName=a\nbrokerPassword=hidden-2\nmySecret = hidden-3\n" + INNER
     )
     inner = Command(
-        307, 5, body=b'{"properties":{"a.accessKey":"accessible","inner":"password=hidden-7"}}'
+        307,
+        5,
+        body=b'{"properties":{"a.accessKey":"accessible","inner":"password=hidden-7",'
+        b'"passwords":["hidden-11",{"a":"hidden-12"}],'
+        b'"c":"{\\"password\\":\\"it\'s hidden-13\\"}"}}',
     )
+    remark = "The accessKey=kept and secretKey=hidden-14 cannot be null and longer than 6"
     acl = Command(50, 4, ext={"accessKey": "accessible", "secretKey": "hidden-4"})
     talk = talked(
-        (0, replace(send(1), ext=send(1).ext | ext)), (0, user), (0, config), (0, acl), (0, inner)
+        (0, replace(send(1), ext=send(1).ext | ext)),
+        (0, user),
+        (0, config),
+        (0, acl),
+        (0, inner),
+        (1, acl.answer(209, remark=remark)),
     )
     path = capture(talk.segments)
     for view in (("-V",), ("-T", "json", "-J", "rocketmq"), ("-T", "pdml", "-J", "rocketmq"), ()):
@@ -390,6 +403,8 @@ def test_secrets_are_not_shown(dissector: Path, capture: Capture) -> None:
     assert texts_of(found[0], "rocketmq.Signature") == ["***"]
     lines = texts_of(found[2], "rocketmq.text")
     assert lines[:2] == ["brokerName=a", "brokerPassword=***"]
+    assert lines[-1] == 'note={"password":"***","b":"kept"}'
+    assert texts_of(found[5], "rocketmq.remark") == [remark.replace("hidden-14", "***")]
     assert lines[4] == 'initAuthenticationUser={"username":"admin","password":"***"}'
 
 

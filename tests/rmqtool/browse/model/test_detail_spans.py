@@ -55,10 +55,10 @@ def test_a_credential_that_is_cut_off_has_a_range() -> None:
         ('[{"password":"a"},{"password":"b"}]', '[{"password":*},{"password":*}]'),
         ('{"passwords":[1,"b"],"id":{"password":7}}', '{"passwords":*,"id":{"password":*}}'),
         ('{"pass\\u0077ord":"a","pass\\x77ord":"b"}', '{"pass\\u0077ord":*,"pass\\x77ord":*}'),
-        ("{'password':'a \"b',topic:'T'}", "{'password':*,topic:'T'}"),
+        ("{'password':'a \"b',topic:'T'}", "{'password':*',topic:'T'}"),
         ('{"config":"a=1\\nsecretKey=b, c\\nd=2"}', '{"config":"a=1\\nsecretKey=*\\nd=2"}'),
         ('{"config":"secretKey=b, c"}', '{"config":"secretKey=*"}'),
-        ('"{\\"password\\":\\"a\\\\\\"b\\",\\"c\\":1}"', '"{\\"password\\":*,\\"c\\":1}"'),
+        ('"{\\"password\\":\\"a\\\\\\"b\\",\\"c\\":1}"', '"{\\"password\\":\\"*\\",\\"c\\":1}"'),
         # properties
         ("a=1\r\nbrokerPassword=a, \"b'c\r\nd=2", "a=1\r\nbrokerPassword=*\r\nd=2"),
         ("brokerPassword=\nnamesrvAddr=a:1", "brokerPassword=\nnamesrvAddr=a:1"),
