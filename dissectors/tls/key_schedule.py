@@ -189,6 +189,8 @@ class MasterFinder:
             return None
         handshake = b""
         if server.extended:  # the messages up to the key exchange, as sent (RFC 7627, 3)
+            if not self._by_client:  # a hello that is too long to be kept
+                return None
             hello, *others = self._by_client
             handshake = b"".join((hello, *self._by_server, *others))
         return master_of(suite, premaster, client.random, server.random, handshake)

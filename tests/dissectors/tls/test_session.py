@@ -8,8 +8,19 @@ from pathlib import Path
 import pytest
 
 from dissectors.findings import FindingKind
+from dissectors.tls.handshake import (
+    CLIENT_HELLO,
+    CLIENT_KEY,
+    SERVER_HELLO,
+    SERVER_HELLO_DONE,
+    ClientHello,
+    HandshakeMessage,
+    ServerHello,
+)
 from dissectors.tls.key_log import KeyLog
+from dissectors.tls.key_schedule import MAX_KEPT, MasterFinder
 from dissectors.tls.session import CertificateChain, ServerExtensions, TlsAlert, TlsSession
+from dissectors.tls.suites import SUITES
 from tests.traffic.openssl import BOTH_UPDATE, HANDSHAKE_AGAIN, KEY_UPDATE, Relayed
 
 pytestmark = pytest.mark.slow
@@ -131,3 +142,18 @@ def test_an_alert_that_is_encrypted(tmp_path: Path) -> None:
     session, plain = played(said, server.key_log)
     assert plain == []
     assert any(isinstance(one, TlsAlert) for one in session.events)
+
+
+def test_a_hello_that_is_too_long_to_be_kept_gives_no_secret() -> None:
+    """The extended master secret needs all messages of the handshake."""
+    secrets = KeyLog()
+    secrets.add_from_capture(b"PMS_CLIENT_RANDOM " + b"00" * 32 + b" " + b"00" * 48)
+    finder = MasterFinder(secrets, b"")
+    finder.note(True, HandshakeMessage(CLIENT_HELLO, bytes(MAX_KEPT + 1)))
+    for kind in (SERVER_HELLO, SERVER_HELLO_DONE):
+        finder.note(False, HandshakeMessage(kind, bytes(40)))
+    finder.note(True, HandshakeMessage(CLIENT_KEY, bytes(100)))
+    suite, tls_1_2 = 0xC02F, 0x0303
+    client = ClientHello(bytes(32), b"", (tls_1_2,), "", (), False)
+    server = ServerHello(bytes(32), b"s", tls_1_2, suite, "", False, extended=True)
+    assert finder.find(client, server, SUITES[suite]) is None
