@@ -130,6 +130,8 @@ class MasterFinder:
         self._by_client: list[bytes] = []
         self._by_server: list[bytes] = []
         self._kept = 0
+        self._incomplete = False
+        """messages were too long to be kept"""
         self._full = False
         self._key = b""
         self._ticket = b""
@@ -146,18 +148,18 @@ class MasterFinder:
         kind, content = message
         if kind == CLIENT_HELLO:
             self._by_client, self._key, self._kept = [], b"", 0
+            self._incomplete = False
         elif kind == SERVER_HELLO:
             self._by_server, self._full = [], False
         elif kind == NEW_TICKET:
             self._ticket = ticket_of(content)
             self._remember()
-        if self.keeps_all and self._kept + len(content) <= MAX_KEPT:
-            if by_client and not self._key:
-                self._by_client.append(content)
-                self._kept += len(content)
-            elif not by_client and not self._full:
-                self._by_server.append(content)
-                self._kept += len(content)
+        if self.keeps_all and not (self._key if by_client else self._full):
+            self._kept += len(content)
+            if self._kept > MAX_KEPT:
+                self._incomplete = True
+            else:
+                (self._by_client if by_client else self._by_server).append(content)
         if kind == SERVER_HELLO_DONE:
             self._full = True
         elif kind == CLIENT_KEY:
@@ -189,7 +191,7 @@ class MasterFinder:
             return None
         handshake = b""
         if server.extended:  # the messages up to the key exchange, as sent (RFC 7627, 3)
-            if not self._by_client:  # a hello that is too long to be kept
+            if self._incomplete:
                 return None
             hello, *others = self._by_client
             handshake = b"".join((hello, *self._by_server, *others))
