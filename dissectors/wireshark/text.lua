@@ -340,7 +340,11 @@ do
   -- The last position of a value: before its quote, which has backslashes in a JSON text within a
   -- JSON text; without quotes, that of the line or the word.
   local function value_end(text, at, slashes, quote, is_line)
-    if quote == "" then
+    local opened = quote == "" and string.match(text, "^[{%[]", at)
+    if opened then
+      local _, last = find(text, opened == "{" and "^%b{}" or "^%b[]", at)
+      return last or #text
+    elseif quote == "" then
       local _, last = find(text, is_line and "^[^\n]*" or "^[^\"'%s,;&}%]]*", at)
       return last
     end
@@ -375,7 +379,7 @@ do
       return value
     end
     local text, parts, at = sub(value, 1, INNER_LIMIT), {}, 1
-    local member = "([%w_.$-]+)\\*[\"']?%s*[:=]%s*%[?()(\\*)([\"']?)()"
+    local member = "([%w_.$-]+)\\*[\"']?%s*[:=]%s*()(\\*)([\"']?)()"
     while true do
       local first, _, name, inner, slashes, quote, start = find(text, member, at)
       if not first then

@@ -17,7 +17,7 @@ _ESCAPED: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
 _ASSIGNED: Final = re.compile(
     r"""(?P<before>^[ \t-]*+|\\[nrt]|["'])?"""
     r"""(?P<name>(?:[\w.$-]|\\u[0-9a-fA-F]{4})++)"""
-    r"""(?P<separator>(?P<quote>\\{0,7}["'])?\s{0,8}[:=][ \t]{0,8}\[?)?""",
+    r"""(?P<separator>(?P<quote>\\*+["'])?\s*+[:=](?(quote)\s*+|[ \t]*+))?""",
     re.MULTILINE | re.ASCII,
 )
 """A name and its separator, as in JSON and properties. Words without a separator match, too: they
@@ -31,10 +31,12 @@ _VALUE: Final = re.compile(
     r""""(?P<double>(?:[^"\\]|\\.)*+)"""
     r"""|'(?P<single>(?:[^'\\]|\\.)*+)"""
     # in a JSON text that is itself in a string: up to the quote with as many backslashes
-    r"""|(\\{1,7})(["'])(?P<inner>.*?)(?:(?<!\\)\3\4|\Z)"""
+    r"""|(\\++)(["'])(?P<inner>.*?)(?:(?<!\\)\3\4|\Z)"""
     r"""|(?P<plain>[^\s"',;&}\]]+)""",
     re.DOTALL,
 )
+_BRACKET: Final = re.compile(r"""[{}\[\]]|"(?:[^"\\]|\\.)*+"?""", re.DOTALL)
+"""A bracket, or a string, which may have brackets of its own."""
 _IN_URL: Final = re.compile(r"(://[^\s/:@]+:)[^\s/@]+@")
 """The password in http://user:password@host."""
 IN_REMARK: Final = re.compile(r"(?i)(secret_?key=)(.+?)(?= cannot be null|[,;]|$)", re.MULTILINE)
@@ -126,10 +128,25 @@ def secrets_in(text: str) -> Iterator[tuple[str, int, int]]:
             # A line of properties: its value may have blanks, commas, and quotes.
             in_quotes = match["before"].strip(" \t-") != ""
             value = _TO_LINE_END_IN_QUOTES if in_quotes else _TO_LINE_END
-        found = value.match(text, match.end())
-        if found is not None:
+        if value is _VALUE and text[match.end() : match.end() + 1] in ("{", "["):
+            masked = _container_end(text, match.end())
+            yield name, match.end(), masked
+        elif (found := value.match(text, match.end())) is not None:
             masked = found.end()
             yield name, *found.span(found.lastgroup or 0)
+
+
+def _container_end(text: str, at: int) -> int:
+    """Return the end of a JSON object or array, or of the text."""
+    depth = 0
+    for match in _BRACKET.finditer(text, at):
+        if match[0] in ("{", "["):
+            depth += 1
+        elif match[0] in ("}", "]"):
+            depth -= 1
+            if not depth:
+                return match.end()
+    return len(text)
 
 
 def unescaped_name(text: str) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dissectors.remoting.bodies.secrets import shown_remark, text_without_secrets, without_secrets
 
@@ -66,6 +70,9 @@ def test_secrets_inside_of_texts_are_masked() -> None:
         (r'{"password":"a\"h","b":"c"}', '{"password":"***","b":"c"}'),
         (r'{"a":"{\"password\":\"h\\\"h\",\"b\":1}"}', r'{"a":"{\"password\":\"***\",\"b\":1}"}'),
         ('{"password":1234,"b":1}', '{"password":***,"b":1}'),
+        ('{"password":["h",{"a":"h}"}],"b":[1]}', '{"password":***,"b":[1]}'),
+        ('{"password":{"a":["h', '{"password":***'),
+        ('{"password"\n:\n          "h"}', '{"password"\n:\n          "***"}'),
         ('{"config":"secretKey=h"}', '{"config":"secretKey=***"}'),
         ("a=http://u:hidden@host:4317/b", "a=http://u:***@host:4317/b"),
         ("brokerPassword=a, h\nb=1", "brokerPassword=***\nb=1"),
@@ -74,6 +81,26 @@ def test_secrets_inside_of_texts_are_masked() -> None:
 )
 def test_a_secret_in_a_text_ends_where_its_value_ends(text: str, shown: str) -> None:
     assert text_without_secrets(text) == shown
+
+
+_SECRETS = st.sampled_from(("password", "secretKey", "a.my-Secret"))
+_HIDDEN = st.text("a1 ,;:'\"{}[]=&\\\n消", max_size=8).map(lambda text: f"HIDDEN{text}HIDDEN")
+_VALUES = st.one_of(_HIDDEN, st.lists(_HIDDEN, max_size=2), st.dictionaries(_HIDDEN, _HIDDEN))
+_OTHERS: st.SearchStrategy[object] = st.deferred(
+    lambda: st.one_of(st.just("kept"), _MEMBERS, _MEMBERS.map(json.dumps))
+)
+_MEMBERS = st.builds(
+    lambda secrets, others: secrets | others,
+    st.dictionaries(_SECRETS, _VALUES, max_size=2),
+    st.dictionaries(st.sampled_from(("topic", "b")), _OTHERS, max_size=2),
+)
+
+
+@given(_MEMBERS, st.sampled_from((None, 2)), st.integers(0, 200))
+def test_what_is_cut_off_shows_no_secret(members: object, indent: int | None, cut: int) -> None:
+    """A body that does not decode is shown as text."""
+    text = json.dumps(members, indent=indent)
+    assert "HIDDEN" not in text_without_secrets(text[: max(0, len(text) - cut)])
 
 
 def test_the_secret_key_in_a_remark_is_masked() -> None:
