@@ -208,9 +208,12 @@ class Proofs:
         if not _NO_EXCHANGE.isdisjoint(row) or row.get("exchanges") == 0:
             # a filter of exchanges would show nothing
             return RowEvidence("show", "", self.browse(""))
-        tests = [self._test(name, text) for name in _NAMES if (text := _name_in(row, name))]
-        if isinstance(start := row.get("window_start"), datetime):
-            end = start + timedelta(microseconds=number_of(row["window_us"]) or 0)
+        # an attempt without a packet is a failed connect: no exchange of its message has its broker
+        names = [name for name in _NAMES if name != "broker" or "request_packet" not in row]
+        tests = [self._test(name, text) for name in names if (text := _name_in(row, name))]
+        start, length = row.get("window_start"), number_of(row.get("window_us"))
+        if isinstance(start, datetime) and length is not None:
+            end = start + timedelta(microseconds=length)
             tests.append(f"time >= {start:{_TIME}} and time < {end:{_TIME}}")
         source = row.get("source", row.get("capture"))
         if isinstance(source, str) and [*self.inputs] != [source]:

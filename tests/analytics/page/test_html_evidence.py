@@ -22,9 +22,17 @@ def where_of(command: str) -> str:
     return words[words.index("-Y") + 1] if "-Y" in words else ""
 
 
-@pytest.mark.parametrize("sample", ["fault-freeze-5x", "push-retry-dlq-5x", "fault-reset-5x"])
+@pytest.mark.parametrize(
+    "sample",
+    [
+        "fault-freeze-5x.pcap",
+        "push-retry-dlq-5x.pcap",
+        "fault-reset-5x.pcap",
+        "broker-moved-4x.pcap.gz",  # with attempts of which only a failed connect was captured
+    ],
+)
 def test_the_command_of_each_row_finds_exchanges(sample: str) -> None:
-    file = f"samples/{sample}.pcap"
+    file = f"samples/{sample}"
     exchanges = list(read(file).exchanges())
     addresses: dict[str, list[str]] = {}
     for row in tables_of("latency", [file])["latency_network"]:
