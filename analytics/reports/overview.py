@@ -536,6 +536,7 @@ REPORT = Report(
         UNANSWERED_CELLS,
         SENT_CELLS,
         latency.CELLS,
+        latency.BUCKETS,
         ROUTES,
     ),
     # failed connects and relays need rows

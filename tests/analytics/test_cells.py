@@ -147,6 +147,16 @@ def test_windows_are_made_of_those_of_any_shorter_time() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_report_alone_reads_its_own_cells(log: Path, tmp_path: Path, name: str) -> None:
+    counted_in(input_of(log), ReportOptions(), tmp_path / "cells")
+    report = report_of(name)
+    given = read_cells(inputs_of([str(tmp_path / "cells")]), report.cells).given
+    (result,) = computed([report], given, ReportOptions())
+    assert result.tables.keys() == report.additive
+
+
+@pytest.mark.slow
 def test_sends_through_a_proxy_need_rows(tmp_path: Path) -> None:
     log = tmp_path / "log"
     rmqtool("decode", "pcap", SAMPLES / "grpc-send-5x.pcap", "-T", "parquet", "-o", log)
