@@ -29,6 +29,7 @@ from dissectors.decode.log_parts import CONVERSATIONS, FINDINGS, SCHEMA_VERSION,
 from dissectors.foreign import Unreadable, integer_of, json_of
 from dissectors.rows.column import NAMES, RENAMED
 from dissectors.rows.parquet import load_pyarrow
+from dissectors.rows.tables import encodable
 from dissectors.tcp.formats import JSON_ARRAY, TO_JSON_LINES
 from dissectors.tcp.source import CaptureError, expand_sources, is_capture_name
 
@@ -115,7 +116,10 @@ def inputs_of(names: Sequence[str], window: TimeWindow = _ALWAYS) -> list[Input]
         )
     if not inputs:
         raise InputError("no input", "name captures, a decoded log, or a file of its rows")
-    return inputs
+    return [  # Arrow takes only UTF-8; a folder of cells is opened by its name, and has no rows
+        entry if entry.kind is InputKind.cells else replace(entry, name=encodable(entry.name))
+        for entry in inputs
+    ]
 
 
 def is_elsewhere(name: str) -> bool:

@@ -143,7 +143,7 @@ class _Batches:
         return sorted(
             path.name
             for path in self.folder.iterdir()
-            if path.name not in done and _is_complete(path)
+            if _stored(path.name) not in done and _is_complete(path)
         )
 
     def _take_alone(self, name: str) -> None:
@@ -153,7 +153,7 @@ class _Batches:
             self._skip(name, str(error))
 
     def _skip(self, name: str, why: str) -> None:
-        self.state.skip(name, why)
+        self.state.skip(_stored(name), _stored(why))
         print_note(f"{name} is skipped: {why}")
 
     def _take(self, names: Sequence[str]) -> None:
@@ -162,7 +162,7 @@ class _Batches:
         )
 
         def save(reports: Sequence[Report], inputs: Sequence[Input], tables: Tables) -> None:
-            add_cells(self.state, batch, reports, inputs, tables, names)
+            add_cells(self.state, batch, reports, inputs, tables, list(map(_stored, names)))
 
         results_of(batch, self.session, save)
         if not self._request.quiet:
@@ -195,6 +195,11 @@ class _Batches:
         results, notes = results_of(whole)
         write_report(whole, results, notes)
         sys.stdout.flush()
+
+
+def _stored(name: str) -> str:
+    """Return a file name as UTF-8, for the state: names that differ stay different."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def _has_rows(path: Path) -> bool:

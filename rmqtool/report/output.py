@@ -25,7 +25,7 @@ from dissectors.times import text_of_time
 from ..ui.console import Style, Terminal, terminal_of_output
 from ..ui.extras import REPORT_LIBRARIES, require
 from ..ui.figures import size
-from ..ui.json_text import visible_json
+from ..ui.json_text import encoded_json, visible_json
 from ..ui.option_values import refuse_named, text_of_moment, usage_error
 from ..ui.output import Output, naming, refuse_existing, refuse_inputs, write_text
 from ..ui.screen.panels import Labelled, fact_lines
@@ -203,7 +203,7 @@ def json_of(results: Sequence[ReportResult], about: About) -> Iterator[bytes]:
         "remarks": list(about.notes),
         "reports": reports,
     }
-    first, *others = _indented(msgspec.json.encode(whole)).split(f'"{place}"'.encode())
+    first, *others = _indented(encoded_json(whole)).split(f'"{place}"'.encode())
     tables = [item for result in results for item in result.tables.values()]
     yield first
     for table, following in zip(tables, others, strict=True):

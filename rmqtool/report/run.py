@@ -383,6 +383,7 @@ def add_cells(
     """Add counts to a folder of cells; `done`: identities of their inputs."""
     from analytics.cells import CellPart, written_cells
     from analytics.inputs.inputs import identity_of
+    from dissectors.rows.tables import encodable
 
     counted = tables.given.kept.counted
     assert counted is not None
@@ -393,8 +394,8 @@ def add_cells(
         folder="",
         reports=[item.name for item in reports if item.cells],
         tables=[],
-        inputs=list(request.inputs),
-        notes=notes,
+        inputs=list(map(encodable, request.inputs)),
+        notes=list(map(encodable, notes)),
         slowest=request.slowest,
     )
     identities = {item.name: identity_of(item) for item in inputs}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -357,6 +358,19 @@ def test_a_capture_becomes_tables_quietly(tmp_path: Path) -> None:
     assert error["alike"].startswith("[TIMEOUT_CLEAN_QUEUE]")
     (missing,) = [row for row in overview["tables"]["errors"]["rows"] if row["code"] == 3]
     assert missing["remark"] == missing["alike"] == "not supported"
+
+
+@pytest.mark.slow
+def test_an_input_whose_name_is_not_utf8(tmp_path: Path) -> None:
+    capture = tmp_path / os.fsdecode(b"a\xff.pcap")
+    capture.write_bytes(capture_in(tmp_path).read_bytes())
+    done = rmqtool("report", "quality", capture, "-T", "json", "--cells", tmp_path / "cells")
+    assert done.status == 0, done.err
+    shown = json.loads(done.out)
+    (row,) = shown["reports"][0]["tables"]["quality_exchanges"]["rows"]
+    assert shown["inputs"] == [row["source"]] == [str(tmp_path / "a?.pcap")]
+    merged = rmqtool("report", "quality", tmp_path / "cells", "-T", "json")
+    assert json.loads(merged.out)["reports"][0]["tables"]["quality_exchanges"]["rows"] == [row]
 
 
 def test_the_numbers_of_before_stand_beside_those_of_now() -> None:

@@ -230,3 +230,28 @@ def test_one_program_keeps_a_state(tmp_path: Path) -> None:
         done = rmqtool("report", *arguments)
         assert done.status == 2, done
         assert reason in done.err
+
+
+@pytest.mark.slow
+def test_names_that_are_not_utf8_are_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, state = tmp_path / "in", tmp_path / "state"
+    folder.mkdir()
+    for last in (b"\xfe", b"\xff"):  # equal names if written with a question mark
+        (folder / os.fsdecode(b"a" + last)).write_bytes((SAMPLES / "admin-5x.pcap").read_bytes())
+    monkeypatch.setattr("rmqtool.report.follow.SETTLED", 0)
+    arguments = ("report", "quality", "--follow", folder, "--cells", state, "-T", "json")
+    with interrupted_when(lambda: len(done_in(state)) == 2):
+        done = rmqtool(*arguments)
+    assert done.status == 0, done.err
+    manifest = read_manifest(state)
+    assert manifest.done == ["a\\udcfe", "a\\udcff"]
+    assert manifest.skipped == {}
+    # a later run knows them: only what arrives then is added
+    (folder / "b").write_bytes((SAMPLES / "admin-5x.pcap").read_bytes())
+    with interrupted_when(lambda: len(done_in(state)) == 3):
+        done = rmqtool(*arguments)
+    assert done.status == 0, done.err
+    assert "1 input added: b" in done.err
+    assert len(read_manifest(state).parts) == 2
