@@ -7,6 +7,7 @@ a report is built from all cells. Unreadable inputs are skipped with a note.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from analytics.errors import ReportError, reason_of
 from dissectors.decode.decoded_log import MANIFEST, is_decoded_log
 from dissectors.quantities import counted
 from dissectors.tcp.formats import is_capture
+from dissectors.tcp.source import COMPRESSED_SUFFIXES, CaptureError, is_capture_name
 
 from ..ui.errors import print_note
 from ..ui.extras import REPORT_LIBRARIES, require
@@ -41,6 +43,8 @@ _POLL: Final = 1.0
 """Seconds between checks of the folder."""
 SETTLED: Final = 2.0
 """Seconds without a change after which a file counts as complete."""
+_ERRORS: Final = (ReportError, CommandError, CaptureError, OSError)
+"""Errors of inputs."""
 _LEFT_BEHIND: Final = (".tmp", ".part", ".partial")
 """Suffixes of files that are still being copied."""
 
@@ -131,7 +135,7 @@ class _Batches:
                 return
             try:
                 self._take(names)
-            except (ReportError, CommandError):  # one unreadable input fails the whole batch
+            except _ERRORS:  # one unreadable input fails the whole batch
                 for name in names:
                     self._take_alone(name)
             self._join()
@@ -139,18 +143,26 @@ class _Batches:
 
     def _arrived(self) -> list[str]:
         """Return the names of complete new inputs, in order."""
-        done = {*self.state.manifest.done}
+        paths = list(self.folder.iterdir())
+        known = {*self.state.manifest.done, *(_stored(path.name) for path in paths)}
+        done = {
+            *self.state.manifest.done,
+            # rotating tools compress captures later: their exchanges count once
+            *(name + suffix for name in known for suffix in COMPRESSED_SUFFIXES),
+        }
         return sorted(
-            path.name
-            for path in self.folder.iterdir()
-            if _stored(path.name) not in done and _is_complete(path)
+            path.name for path in paths if _stored(path.name) not in done and _is_complete(path)
         )
 
     def _take_alone(self, name: str) -> None:
         try:
             self._take([name])
-        except (ReportError, CommandError) as error:
-            self._skip(name, str(error))
+        except _ERRORS as error:
+            path = self.folder / name
+            if isinstance(error, OSError) and error.filename != str(path):
+                raise  # not about the input: the disk of the state may be full
+            if os.path.lexists(path):  # otherwise it was removed or renamed meanwhile
+                self._skip(name, str(error))
 
     def _skip(self, name: str, why: str) -> None:
         self.state.skip(_stored(name), _stored(why))
@@ -206,7 +218,8 @@ def _has_rows(path: Path) -> bool:
     """Return whether a path is an input; captures are recognized by their first bytes."""
     from analytics.inputs.inputs import InputError, InputKind, inputs_of
 
-    if path.is_dir() or is_capture(str(path)):
+    # what is compressed shows only by its name that it is a capture; errors are reported later
+    if path.is_dir() or is_capture(str(path)) or is_capture_name(path):
         return True
     try:
         (item,) = inputs_of([str(path)])

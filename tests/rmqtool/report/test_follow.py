@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import random
@@ -255,3 +256,30 @@ def test_names_that_are_not_utf8_are_followed(
     assert done.status == 0, done.err
     assert "1 input added: b" in done.err
     assert len(read_manifest(state).parts) == 2
+
+
+@pytest.mark.slow
+def test_compressed_captures_arrive_and_damaged_ones_are_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, state = tmp_path / "in", tmp_path / "state"
+    folder.mkdir()
+    capture = (SAMPLES / "admin-5x.pcap").read_bytes()
+    monkeypatch.setattr("rmqtool.report.follow.SETTLED", 0)
+    arguments = ("report", "quality", "--follow", folder, "--cells", state, "-T", "json")
+    (folder / "c.pcap").write_bytes(capture[:4])
+    (folder / "d.pcap.gz").write_bytes(b"\x1f\x8b and no more")
+    with interrupted_when(lambda: len(done_in(state)) == 2):
+        done = rmqtool(*arguments)
+    assert done.status == 0, done.err
+    assert read_manifest(state).skipped.keys() == {"c.pcap", "d.pcap.gz"}
+    assert "c.pcap is skipped: " in done.err
+    (folder / "a.pcap").write_bytes(capture)
+    (folder / "a.pcap.gz").write_bytes(gzip.compress(capture))  # the same, soon without the first
+    (folder / "b.pcap.gz").write_bytes(gzip.compress(capture))
+    with interrupted_when(lambda: len(done_in(state)) == 4):
+        done = rmqtool(*arguments)
+    assert done.status == 0, done.err
+    manifest = read_manifest(state)
+    assert manifest.done == ["a.pcap", "b.pcap.gz", "c.pcap", "d.pcap.gz"]
+    assert len(manifest.skipped) == 2
