@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 MAX_ROWS = 1_000_000
 """Most rows of a table collected into this process."""
 _BATCH = 4096
+_LAST_US = ((1 << 63) - 1) // 1000
+"""Last µs that are a number of ns in 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +198,28 @@ def _collected(kept: Kept, relation: Relation, table: ReportTable) -> TableResul
         rows = kept.rows(chosen.ordered(order_of(table), MAX_ROWS))
     else:
         rows = in_order(rows, table)
-    return TableResult(table, rows.cast(schema), cut)
+    return TableResult(table, _with_known_times(rows.cast(schema)), cut)
+
+
+def _with_known_times(rows: pyarrow.Table) -> pyarrow.Table:
+    """Return rows with nulls for times that are no number of ns in 64 bits.
+
+    Foreign files may have them; a datetime, or the end of a window that begins then, cannot.
+    """
+    import pyarrow
+    import pyarrow.compute as compute
+
+    for place, name in enumerate(rows.column_names):
+        if _is_time(rows.schema.types[place]):
+            times = rows.column(place)
+            first, last, absent = (
+                pyarrow.scalar(us, times.type) for us in (-_LAST_US, _LAST_US, None)
+            )
+            known = compute.and_(
+                compute.greater_equal(times, first), compute.less_equal(times, last)
+            )
+            rows = rows.set_column(place, name, compute.if_else(known, times, absent))
+    return rows
 
 
 def _as_declared(rows: pyarrow.Table | None, schema: pyarrow.Schema) -> pyarrow.Table | None:

@@ -11,7 +11,11 @@ import pyarrow
 import pytest
 
 from analytics.kept import Kept
-from analytics.reports import REPORT_MODULES
+from analytics.page.html import page_of
+from analytics.report import ReportOptions
+from analytics.reports import REPORT_MODULES, report_of
+from analytics.result import computed
+from rmqtool.report.text import shower_of
 from tests.analytics.reported import input_of, on_spark, tables_from
 from tests.analytics.rows import HOSTILE_KEYS as HOSTILE
 from tests.analytics.rows import report_input, row
@@ -104,3 +108,18 @@ def test_offsets_that_make_no_sense(name: str) -> None:
     kept = Kept(recorded.kept.engine)
     given = replace(recorded, exchanges=exchanges, messages=messages, kept=kept)
     assert any(tables_from(name, given).values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", [-(2**62), LONGEST])
+def test_times_that_no_capture_has_are_unknown(at: int) -> None:
+    """Files of other programs may have them; neither tables nor the page can."""
+    far = {"request_time": at, "response_time": at + 1000}
+    given = report_input([*(row(number * 1000) for number in range(50)), row(**far)])
+    names = [name for name in REPORT_MODULES if name not in ("consumers", "delivery")]
+    results = computed(list(map(report_of, names)), given, ReportOptions())
+    page_of("", [], results, shower_of)
+    tables = {name: table.rows() for result in results for name, table in result.tables.items()}
+    (whole,) = tables["quality_exchanges"]
+    assert whole["exchanges"] == 51
+    assert [whole["first_time"], whole["last_time"]].count(None) == 1
