@@ -117,7 +117,8 @@ def _network_pairs(exchanges: Relation, conversations: Relation, names: Relation
             "repeated_us": total_of(f"if({_REPEATED}, latency_us, 0L)"),
         },
     )
-    known = conversations.where(f"protocol in {texts(_PROTOCOLS)}")
+    # Calls of gRPC count as commands; connections of other gRPC services have none.
+    known = conversations.where(f"protocol in {texts(_PROTOCOLS)} or coalesce(commands, 0) > 0")
     opened = known.renamed({"client_address": "opener"})
     sides = opened.join(carried, [SOURCE, "conversation"], "left").adding(
         {

@@ -90,7 +90,8 @@ CELLS = CellTable(
         "last_time": "max",
     },
 )
-_ROCKETMQ = "protocol in ('ROCKETMQ', 'REPLICATION')"
+# Calls of gRPC count as commands; connections of other gRPC services have none.
+_ROCKETMQ = "(protocol in ('ROCKETMQ', 'REPLICATION') or coalesce(commands, 0) > 0)"
 
 
 def build(report_input: ReportInput, options: ReportOptions) -> Mapping[str, Relation]:

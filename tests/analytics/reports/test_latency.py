@@ -186,6 +186,18 @@ def test_network_and_broker_are_told_apart() -> None:
     assert {name: found[name] for name in expected} == expected
 
 
+def test_grpc_calls_use_the_network() -> None:
+    given = report_input(
+        [row(0, request_name="SendMessage", latency_us=1000)],
+        [
+            connection(0, protocol="gRPC", commands=2, syn_rtt_us=500),
+            connection(1, protocol="gRPC", commands=0),  # of another service
+        ],
+    )
+    (found,) = computed(given, "latency_network")["latency_network"]
+    assert (found["connections"], found["exchanges"], found["network_us"]) == (1, 1, 500)
+
+
 def test_the_histogram_has_every_answer_once() -> None:
     latencies = [0, 1, 2, 3, 127, 128, 255, 256, 1000, 1023, 1024, 70_000]
     rows = [row(at, opaque=at, latency_us=latency) for at, latency in enumerate(latencies)]
