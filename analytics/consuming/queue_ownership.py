@@ -216,12 +216,16 @@ class QueueOwnership:
         rows = []
         for place, queue in sorted(self._queues.items()):
             holders = _ordered(queue)
-            for index, holder in enumerate(holders):
-                following = next(
-                    (other for other in holders[index + 1 :] if other.client != holder.client), None
-                )
+            # from the end, because a search from each period on would be quadratic
+            following = later = None
+            of_queue = []
+            for holder in reversed(holders):
+                if later is not None and later.client != holder.client:
+                    following = later
                 until = self._until(holder, following)
-                rows.append(self._row(place, holder, until, following))
+                of_queue.append(self._row(place, holder, until, following))
+                later = holder
+            rows += reversed(of_queue)
         return rows
 
     def _until(self, holder: Holder, following: Holder | None) -> int:

@@ -13,6 +13,7 @@ import pytest
 from analytics.consuming.group_items import GroupEvent
 from analytics.consuming.known import MAX_FORMS, Known
 from analytics.consuming.queue_ownership import QueueOwnership
+from analytics.diagnosis.rules.consumers.queue_pulls import PAUSE_NS
 from analytics.diagnosis.rules.consumers.queue_shared import RULE as QUEUE_SHARED
 from analytics.report import ReportOptions
 from analytics.reports.consumers import report_notes
@@ -123,6 +124,35 @@ def test_the_next_offset_of_a_queue_may_be_0() -> None:
         queues.pull(pull)
     (row,) = queues.queue_rows()
     assert row["next_offset"] == 0
+
+
+class CountedText(str):
+    """A text that counts how often texts are compared."""
+
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        CountedText.compared += 1
+        return super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        CountedText.compared += 1
+        return super().__ne__(other)
+
+
+def test_the_next_client_of_many_periods_is_found_in_one_pass() -> None:
+    queues, count = QueueOwnership("group", Known(), lambda _: None), 500
+    for number in range(count):  # a period each, because of the pauses between them
+        client = CountedText("one" if number < count - 1 else "two")
+        pull = GroupEvent("pull", 0, client, "10.0.0.1:1", "broker-a", "10.0.0.2:10911", "", 0, 0)
+        pull.topic, pull.queue, pull.time = "Orders", 0, number * 2 * PAUSE_NS
+        pull.answered = pull.time
+        queues.pull(pull)
+    before = CountedText.compared
+    rows = queues.queue_rows()
+    assert [row["next_client"] for row in rows] == ["two"] * (count - 1) + [None]
+    assert CountedText.compared - before < 10 * count
 
 
 def test_two_clients_with_one_id_pull_the_same_queues() -> None:
