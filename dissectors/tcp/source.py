@@ -30,7 +30,7 @@ time"""
 HEAD = 8
 """number of first bytes that identify the compression"""
 PATIENCE_MS = 200
-"""milliseconds without input after which standard input counts as idle"""
+"""milliseconds without input after which a pipe counts as idle"""
 FOLLOW_INTERVAL = 0.2
 """seconds between two reads of a growing file"""
 
@@ -120,6 +120,7 @@ class StoredSource(ABC):
         """maximum decompressed bytes per compressed byte"""
         self._follow = follow
         self._stored: _StoredBytes | None = None
+        self._pipe: select.poll | None = None
 
     @property
     def bytes_read(self) -> int:
@@ -129,10 +130,14 @@ class StoredSource(ABC):
     def chunks(self) -> Iterator[bytes]:
         """Yield the decompressed bytes in order, at most `CHUNK` at a time.
 
-        While following, and for standard input from a pipe, an empty chunk means that no new data
-        is available. Raises CaptureError if the source cannot be opened.
+        While following, and for a pipe, an empty chunk means that no new data is available. Raises
+        CaptureError if the source cannot be opened.
         """
-        stream = self._open_stream()
+        raw = self._open()
+        # whoever waits for a pipe that is still empty must be able to stop
+        while self._is_idle():
+            yield b""
+        stream = self._stream_of(raw)
         while True:
             if self._is_idle():
                 yield b""
@@ -158,11 +163,15 @@ class StoredSource(ABC):
         """Open the stored bytes; raise CaptureError on failure."""
 
     def _is_idle(self) -> bool:
-        """Wait briefly for bytes, and return whether none arrived."""
-        return False
+        """Wait briefly for bytes of a pipe, and return whether none arrived."""
+        if self._pipe is None:
+            return False
+        # A compressed stream may have output buffered, and at first the head is.
+        if self._stored is not None and (self.compression is not None or self.bytes_read <= HEAD):
+            return False
+        return not self._pipe.poll(PATIENCE_MS)
 
-    def _open_stream(self) -> DecompressedStream | _StoredBytes:
-        raw = self._open()
+    def _stream_of(self, raw: IO[bytes]) -> DecompressedStream | _StoredBytes:
         try:
             head = _read_exactly(raw, HEAD, self._follow)
         except OSError as error:
@@ -194,9 +203,11 @@ class FileSource(StoredSource):
 
     def _open(self) -> IO[bytes]:
         try:
-            self._file = Path(self.name).open("rb", 0)  # noqa: SIM115 (closed by `close`)
+            # closed by `close`
+            self._file = open(self.name, "rb", 0, opener=_opened)  # noqa: SIM115
         except OSError as error:
             raise CaptureError(self.name, error.strerror or str(error)) from None
+        self._pipe = _pipe_of(self._file)
         return self._file
 
 
@@ -205,7 +216,6 @@ class StandardInput(StoredSource):
 
     def __init__(self, *, follow: bool = False) -> None:
         super().__init__(STDIN, None, follow)
-        self._pipe: select.poll | None = None
 
     def close(self) -> None:
         """Do nothing: standard input belongs to the process."""
@@ -213,12 +223,6 @@ class StandardInput(StoredSource):
     def _open(self) -> IO[bytes]:
         self._pipe = _pipe_of(sys.stdin.buffer)
         return sys.stdin.buffer
-
-    def _is_idle(self) -> bool:
-        # A compressed stream may have output buffered, and at first the head is.
-        if self._pipe is None or self.compression is not None or self.bytes_read <= HEAD:
-            return False
-        return not self._pipe.poll(PATIENCE_MS)
 
 
 class BytesSource(StoredSource):
@@ -242,6 +246,13 @@ def _size_of(name: str) -> int | None:
     except OSError:
         return None
     return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def _opened(name: str, flags: int) -> int:
+    """Open a file; a named pipe that nobody writes to yet does not block."""
+    number = os.open(name, flags | os.O_NONBLOCK)
+    os.set_blocking(number, True)
+    return number
 
 
 def _pipe_of(stream: IO[bytes]) -> select.poll | None:

@@ -29,12 +29,12 @@ from dissectors.rows.relays import Relay, Relays
 from dissectors.tcp.capture import capture_index, packet_number
 from dissectors.tcp.decompression import MOST_TIMES
 from dissectors.tcp.formats import JSON_ARRAY, TO_JSON_LINES
-from dissectors.tcp.source import STDIN, StoredSource, expand_sources, source_of
+from dissectors.tcp.source import StoredSource, expand_sources, source_of
 
 from ..safety import ANY_PORT, host_and_port
 from .captured_send import END_TRANSACTION, CapturedSend, Origin, Refused, Seen, SkipReason
 from .command_log import LogReader, LogRow
-from .inputs import CopiedSource, Input, names_of
+from .inputs import CopiedSource, Input, is_read_once, names_of
 from .look_ahead import LookAhead
 
 MOST_OWN: Final = 65_536
@@ -393,7 +393,7 @@ def _are_logs(inputs: Sequence[Input]) -> bool:
 
 def _kind_of(item: Input) -> str:
     if isinstance(item, str):
-        if item == STDIN:
+        if is_read_once(item):  # live: what is read here would be missing later
             return "capture"
         path = Path(item)
         if path.is_dir() or path.name == MANIFEST or path.suffix == ".parquet":

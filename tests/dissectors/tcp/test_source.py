@@ -221,6 +221,29 @@ def test_a_pipe_gives_what_is_there(monkeypatch: pytest.MonkeyPatch, pack: Compr
         assert opened.size is None
 
 
+def test_a_pipe_without_a_byte_is_idle(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(source, "PATIENCE_MS", 1)
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as reader, os.fdopen(writing, "wb", 0) as writer:
+        monkeypatch.setattr(sys, "stdin", _Stdin(reader))
+        chunks = StandardInput().chunks()
+        assert [next(chunks) for _ in range(2)] == [b"", b""]
+        writer.write(DATA[:3000])
+        assert next(chunks) == DATA[:8]
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    opened = FileSource(str(path))
+    chunks = opened.chunks()
+    assert [next(chunks) for _ in range(2)] == [b"", b""]  # nobody has opened it to write
+    with path.open("wb", 0) as writer:
+        assert next(chunks) == b""
+        writer.write(DATA[:3000])
+        assert next(chunks) + next(chunks) == DATA[:3000]
+        assert next(chunks) == b""
+    assert list(chunks) == []
+    opened.close()
+
+
 def test_following_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(source, "FOLLOW_INTERVAL", 0.005)
     path = tmp_path / "growing"

@@ -223,3 +223,36 @@ def test_the_duration_ends_a_pipe_that_is_silent(
         finally:
             running.kill()
     assert re.search(rb"\d+ messages? in \d+ sends?", said)  # how many depends on the machine
+
+
+def test_a_named_pipe_is_read_from_its_first_byte(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    capture = ROOT / "samples" / "send-sync-5x.pcap"
+    command = [*PROGRAM, "replay", "--live", "--dry-run", "-T", "jsonl", "-q"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen([*command, str(path)], cwd=ROOT, stdout=pipe, stderr=pipe) as running:
+        try:
+            with path.open("wb") as writer:
+                writer.write(capture.read_bytes())
+            out, err = running.communicate(timeout=PATIENCE)
+        finally:
+            running.kill()
+    assert (running.returncode, err) == (0, b"")
+    whole = rmqtool("replay", capture, "--dry-run", "-T", "jsonl", "-q")
+    assert len(out.splitlines()) == len(whole.out.splitlines()) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("named", [False, True])
+def test_the_duration_ends_a_pipe_that_never_had_a_byte(named: bool, tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    source = str(path) if named else "-"
+    command = [*PROGRAM, "replay", source, "--live", "--dry-run", "--duration", "1s"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe) as running:
+        try:
+            assert running.wait(PATIENCE) == 0
+        finally:
+            running.kill()
