@@ -43,6 +43,8 @@ IN_FLIGHT_LIMIT: Final = 200_000
 _MOST_SCANNED: Final = 4_000
 _FREE_DEADLINES: Final = 1_000
 """deadlines that may be out of date"""
+_FREE_OFFSETS: Final = 32
+"""offsets of a queue that may be acknowledged"""
 
 
 class PopKey(NamedTuple):
@@ -62,11 +64,22 @@ class PopQueue:
     """offset of the next message to hand out"""
     in_flight: dict[int, int] = field(default_factory=dict)
     """offset → until when it is invisible, ms since the epoch"""
+    _lowest: list[int] = field(default_factory=list)
+    """heap of the offsets in flight; some of them are acknowledged since, or there twice"""
 
-    @property
+    def hold(self, offset: int, until_ms: int) -> None:
+        """Note a message that is handed out."""
+        self.in_flight[offset] = until_ms
+        heapq.heappush(self._lowest, offset)
+        if len(self._lowest) > 2 * len(self.in_flight) + _FREE_OFFSETS:
+            self._lowest = sorted(self.in_flight)
+
     def committed(self) -> int:
-        """Offset below which everything is acknowledged."""
-        return min(self.in_flight, default=self.next_offset)
+        """Return the offset below which everything is acknowledged."""
+        lowest = self._lowest
+        while lowest and lowest[0] not in self.in_flight:
+            heapq.heappop(lowest)
+        return lowest[0] if lowest else self.next_offset
 
 
 class Expired(NamedTuple):
@@ -142,7 +155,7 @@ class PopQueues:
         return True
 
     def _hold(self, key: PopKey, state: PopQueue, offset: int, until_ms: int) -> None:
-        state.in_flight[offset] = until_ms
+        state.hold(offset, until_ms)
         self.in_flight += 1
         self._room.take(ENTRY)
         heapq.heappush(self._deadlines, (until_ms, key, offset))
@@ -383,7 +396,7 @@ class PopHandlers:
         return queue.max_offset if from_end else queue.min_offset
 
     def _commit(self, key: PopKey) -> None:
-        offset = self.queues.queue(key).committed
+        offset = self.queues.queue(key).committed()
         if self._state.offsets.get(*key) != offset:
             self._state.put_offset(*key, offset)
 
@@ -415,7 +428,7 @@ class PopHandlers:
             for place in places:
                 self.queues.acknowledge(key, start + place)
             acknowledged[key] = None
-        for key in acknowledged:  # once each: it looks at all messages in flight
+        for key in acknowledged:
             self._commit(key)
         return HandlerResponse()
 

@@ -6,12 +6,16 @@ import base64
 import json
 import time
 from collections.abc import Iterator
+from time import process_time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dissectors.remoting.messages.message import StoredMessage
 from dissectors.remoting.messages.records import decode_messages
 from replay.sandbox import SandboxOptions, SandboxThread, TopicSpec, sandbox_thread
+from replay.sandbox.pop import PopQueue
 from replay.sandbox.store.memory import NewMessage, StoreFull
 from replay.sandbox.store.shelf import StoredRecord
 from tests.patience import wait_for
@@ -240,3 +244,28 @@ def test_queues_are_assigned_by_the_broker() -> None:
         mode = {"topic": TOPIC, "consumerGroup": "g", "mode": "POP", "popShareQueueNum": 0}
         assert broker.ask(401, {}, json.dumps(mode).encode()).code == 0
         assert mine("one") == [("broker-a", -1, "POP"), ("broker-b", -1, "POP")]
+
+
+@given(st.lists(st.tuples(st.sampled_from("hhha"), st.integers(0, 9)), max_size=200))
+def test_the_lowest_offset_in_flight_is_known(changes: list[tuple[str, int]]) -> None:
+    queue = PopQueue(10)
+    for change, offset in changes:
+        if change == "h":
+            queue.hold(offset, 1)
+        else:
+            queue.in_flight.pop(offset, None)
+        assert queue.committed() == min(queue.in_flight, default=10)
+
+
+def test_acknowledging_one_by_one_takes_linear_time() -> None:
+    def seconds(count: int) -> float:
+        queue = PopQueue(count)
+        begin = process_time()
+        for offset in range(count):
+            queue.hold(offset, 1)
+        for offset in range(count):
+            del queue.in_flight[offset]
+            assert queue.committed() == offset + 1
+        return process_time() - begin
+
+    assert seconds(16_000) < 12 * max(seconds(4_000), 0.01)
