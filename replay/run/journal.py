@@ -266,6 +266,11 @@ def read_skipped(folder: Path) -> Iterator[SkippedRow]:
     return _rows_of(folder / SKIPPED, msgspec.json.Decoder(SkippedRow))
 
 
+def count_skipped(folder: Path) -> int:
+    """Return the number of sends that were not replayed."""
+    return sum(1 for _ in _lines_of(folder / SKIPPED, 0))
+
+
 def _rows_of(path: Path, decoder: msgspec.json.Decoder[_Row], begin: int = 0) -> Iterator[_Row]:
     """Decode the lines of a file; JournalError names an invalid line."""
     for number, line in enumerate(_lines_of(path, begin), 1):
@@ -363,6 +368,8 @@ class Progressed:
         """begun without an outcome: step → UNIQ_KEYs; sent again, they may be twice"""
         self.failed: dict[int, bool] = {}
         """not stored: step → whether it may be stored anyway; these are sent again"""
+        self.skipped = 0
+        """rows of skipped sends that the journal has; a resumed plan begins with the same ones"""
         self._low = 0
         self._above: set[int] = set()
 

@@ -433,6 +433,10 @@ class _Replayer:
     def _skip(self, skipped: Skipped) -> None:
         if skipped.why is SkipReason.DONE or not self._run.writes_skipped:
             return
+        before = self._run.before
+        if before is not None and before.skipped:
+            before.skipped -= 1  # it is in the journal
+            return
         origin = skipped.origin
         self._run.journal.write_skipped(
             SkippedRow(

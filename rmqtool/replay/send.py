@@ -33,6 +33,7 @@ from replay.run.jobs import JobKilled, JobRun, JobTarget, LaneShares
 from replay.run.journal import (
     JournalWriter,
     Progressed,
+    count_skipped,
     create_journal,
     read_run,
     read_steps,
@@ -406,6 +407,7 @@ class _Sending:
         for row in self._before.receive(read_steps(folder)):
             assert isinstance(row, OutcomeEntry)
             self._comparison.add(row)
+        self._before.skipped = count_skipped(folder)
         return folder, run
 
     # -- result ---------------------------------------------------------------------------------

@@ -406,6 +406,22 @@ def test_nothing_that_is_no_send_is_sent(box: SandboxThread, tmp_path: Path) -> 
     assert reasons <= {"CUT", "DAMAGED", "ANOTHER_ATTEMPT", "SYSTEM_TOPIC"}
 
 
+def test_a_resumed_run_adds_the_skipped_sends_that_are_missing(
+    box: SandboxThread, tmp_path: Path
+) -> None:
+    journal = tmp_path / "run"
+    target = ("-n", box.namesrv, "--top-speed")
+    assert _replay("acl-5x", *target, "-o", journal).status == 0
+    skipped = list(read_skipped(journal))
+    assert len(skipped) > 2
+    file = journal / "skipped.jsonl"
+    whole = file.read_bytes()
+    for kept in (whole, b"".join(whole.splitlines(keepends=True)[:2]), whole[:-5]):
+        file.write_bytes(kept)
+        assert rmqtool("replay", "--resume", journal, *target).status == 0
+        assert list(read_skipped(journal)) == skipped
+
+
 def test_a_journal_is_not_overwritten(box: SandboxThread, tmp_path: Path) -> None:
     arguments = ("-n", box.namesrv, "--top-speed", "-o", tmp_path / "run")
     assert _replay("send-sync-5x", *arguments).status == 0
