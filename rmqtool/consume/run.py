@@ -90,7 +90,7 @@ def run_consume(request: ConsumeCommand) -> ExitStatus:
     with rows_output("-", request.format is ConsumeFormat.json) as output:
         sink = _sink(request, output)
         with _reading(request, topic) as (reader, route), first_ends(stop):
-            offsets = _chosen(reader.offsets(topic, route), request)
+            offsets = _chosen(reader.offsets(topic, route), route, request)
             starts = {
                 queue: _start(reader, topic, route, queue, of, request.start)
                 for queue, of in offsets.items()
@@ -117,7 +117,7 @@ def run_consume(request: ConsumeCommand) -> ExitStatus:
 
 
 def _chosen(
-    offsets: dict[TopicQueue, OffsetRange], request: ConsumeCommand
+    offsets: dict[TopicQueue, OffsetRange], route: ReadRoute, request: ConsumeCommand
 ) -> dict[TopicQueue, OffsetRange]:
     """Return the queues of --broker and --queue; raise CommandError if there are none."""
     brokers = sorted({queue.broker for queue in offsets})
@@ -132,7 +132,16 @@ def _chosen(
     }
     if request.queue is not None and not queues:
         raise usage_error("--queue", f"there is no queue {request.queue}")
-    return queues
+    # A topic may have fewer read queues than write queues: brokers have offsets of all.
+    readable = {
+        queue: of for queue, of in queues.items() if queue.queue_id < route.queues[queue.broker]
+    }
+    if not readable:
+        return queues  # the broker says why
+    if len(readable) < len(queues) and not request.quiet:
+        unread = counted(len(queues) - len(readable), "write queue")
+        print_note(f"{unread} of the topic cannot be read")
+    return readable
 
 
 def _start(

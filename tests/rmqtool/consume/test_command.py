@@ -11,7 +11,9 @@ import pytest
 
 from dissectors.remoting.codes import RequestCode
 from replay import Message, Producer, ProducerConfig
+from replay.message import MessageQueue
 from replay.sandbox import SandboxOptions, SandboxThread, TopicSpec, sandbox_thread
+from replay.topic_reader import TopicReader
 from tests.replay.sandbox.talk import Reply, Talk
 from tests.rmqtool.command import PROGRAM, ROOT, Result, rmqtool
 from tests.rmqtool.send.test_targets import cluster_at, own_address
@@ -97,6 +99,24 @@ def test_queues_offsets_and_limits(box: SandboxThread) -> None:
     assert 40 <= len(found) < 100
     assert all(str(row["store_time"]) >= middle[:23] for row in found)
     assert rows(consume(box, "-T", "jsonl", "--start", "2099-01-01")) == []
+
+
+def test_write_queues_that_are_not_read_queues() -> None:
+    topics = [TopicSpec(TOPIC, 4)]
+    fewer = {"topic": TOPIC, "readQueueNums": "2", "writeQueueNums": "4", "perm": "6"}
+    with sandbox_thread(SandboxOptions(topics=topics)) as box:
+        broker = box.addresses["broker-a"]
+        with Producer(ProducerConfig(group="g", namesrv=box.namesrv)) as producer:
+            for number in range(4):
+                queue = MessageQueue(TOPIC, "broker-a", number)
+                producer.send(Message(TOPIC, str(number).encode()), queue=queue)
+        assert ask(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, fewer).code == 0
+        found = consume(box, "-T", "body")
+        assert (found.status, sorted(found.out.split())) == (0, ["0", "1"])
+        assert found.err == "rmqtool: 2 write queues of the topic cannot be read\n"
+        chosen = consume(box, "-T", "body", "--queue", "3")
+        assert (chosen.status, chosen.out) == (1, "")
+        assert "queueId[3] is illegal" in chosen.err
 
 
 @pytest.mark.parametrize(
@@ -220,8 +240,6 @@ def test_a_topic_as_json_and_as_a_table(box: SandboxThread) -> None:
 
 
 def test_the_lag_of_a_group(box: SandboxThread) -> None:
-    from replay.topic_reader import TopicReader
-
     fields = {"consumerGroup": "billing", "topic": TOPIC, "queueId": "1", "commitOffset": "4"}
     assert ask(box.addresses["broker-a"], RequestCode.UPDATE_CONSUMER_OFFSET, fields).code == 0
     with TopicReader(ProducerConfig(group="g", namesrv=box.namesrv)) as reader:
