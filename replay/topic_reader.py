@@ -126,7 +126,7 @@ class TopicReader:
             queue: OffsetRange(
                 whole_number(row, "minOffset"),
                 whole_number(row, "maxOffset"),
-                whole_number(row, "lastUpdateTimestamp"),
+                max(whole_number(row, "lastUpdateTimestamp"), 0),  # -1: the record is gone
             )
             for broker, value in tables.items()
             for queue, row in _rows(broker, topic, value)

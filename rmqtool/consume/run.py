@@ -158,7 +158,7 @@ def _start(
         return of.most
     if isinstance(place, tuple):
         (ms,) = place
-        if of.most == of.least or of.last_store_ms < ms:
+        if of.most == of.least or 0 < of.last_store_ms < ms:
             return of.most  # brokers return the last message, not the next offset
         return reader.offset_at(topic, route, queue, ms)
     assert isinstance(place, int)

@@ -11,9 +11,10 @@ import pytest
 
 from dissectors.remoting.codes import RequestCode
 from replay import Message, Producer, ProducerConfig
+from replay.cluster.route import ReadRoute
 from replay.message import MessageQueue
 from replay.sandbox import SandboxOptions, SandboxThread, TopicSpec, sandbox_thread
-from replay.topic_reader import TopicReader
+from replay.topic_reader import OffsetRange, TopicQueue, TopicReader
 from tests.replay.sandbox.talk import Reply, Talk
 from tests.rmqtool.command import PROGRAM, ROOT, Result, rmqtool
 from tests.rmqtool.send.test_targets import cluster_at, own_address
@@ -117,6 +118,20 @@ def test_write_queues_that_are_not_read_queues() -> None:
         chosen = consume(box, "-T", "body", "--queue", "3")
         assert (chosen.status, chosen.out) == (1, "")
         assert "queueId[3] is illegal" in chosen.err
+
+
+def test_a_queue_whose_last_time_is_unknown_is_read_from_a_time(
+    box: SandboxThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = TopicReader.offsets
+
+    def unknown(self: TopicReader, topic: str, route: ReadRoute) -> dict[TopicQueue, OffsetRange]:
+        offsets = known(self, topic, route)
+        return {queue: of._replace(last_store_ms=0) for queue, of in offsets.items()}
+
+    monkeypatch.setattr(TopicReader, "offsets", unknown)
+    assert len(rows(consume(box, "-T", "jsonl", "--start", "2020-01-01"))) == 100
+    assert rows(consume(box, "-T", "jsonl", "--start", "2099-01-01")) == []
 
 
 @pytest.mark.parametrize(
