@@ -7,6 +7,7 @@ EndTransactionProcessor.
 from __future__ import annotations
 
 import asyncio
+import heapq
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -27,6 +28,8 @@ from .schedule import Schedule, original_place, with_original_place
 
 _PENDING_LIMIT: Final = 200_000
 """half messages that wait at one broker"""
+_FREE_CHECKS: Final = 1_000
+"""checks of half messages that may be settled"""
 
 
 @dataclass(slots=True)
@@ -47,6 +50,8 @@ class HalfMessages:
         self._state = state
         self._schedule = schedule
         self._pending = BoundedTable[int, Half](state.room, lambda _, half: weight_of(half.group))
+        self._checks: list[tuple[int, int]] = []
+        """heap of (time of the next check, commit log offset); some of them are settled since"""
         state.store.on_forget.append(self._forgotten)
         self._timer: asyncio.TimerHandle | None = None
         self._armed_ms = 0
@@ -87,6 +92,11 @@ class HalfMessages:
         group = properties.get("PGROUP", "")
         if not self._pending.put(record.physical_offset, Half(group, due)):
             raise StoreFull
+        heapq.heappush(self._checks, (due, record.physical_offset))
+        # settled ones stay until their time: they are removed in bulk before they add up
+        if len(self._checks) > 2 * len(self._pending) + _FREE_CHECKS:
+            self._checks = [(half.next_ms, offset) for offset, half in self._pending.items()]
+            heapq.heapify(self._checks)
         if self._timer is None or due < self._armed_ms:
             self._arm(due)
 
@@ -137,13 +147,17 @@ class HalfMessages:
     def _check_due(self) -> None:
         self._timer = None
         now = self._state.now_ms()
-        # a copy: a check may settle the message
-        for offset, half in list(self._pending.items()):
-            record = self._state.store.at(offset)
-            if record is not None and half.next_ms <= now:
+        checked = []
+        while self._checks and self._checks[0][0] <= now:
+            _, offset = heapq.heappop(self._checks)
+            half, record = self._pending.get(offset), self._state.store.at(offset)
+            if half is not None and record is not None:
                 self._check(half, record, now)
-        if self._pending:
-            self._arm(min(half.next_ms for half in self._pending.values()))
+                checked.append((half.next_ms, offset))
+        for check in checked:  # only now: one that found no room is due at once
+            heapq.heappush(self._checks, check)
+        if self._checks:
+            self._arm(self._checks[0][0])
 
     def _check(self, half: Half, record: StoredRecord, now: int) -> None:
         options = self._state.options

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import struct
 import time
+from collections import Counter
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from dissectors.remoting.messages.message import StoredMessage
 from replay.sandbox import SandboxOptions, SandboxThread, TopicSpec, sandbox_thread
+from replay.sandbox.handlers.schedule import Schedule
+from replay.sandbox.handlers.transaction import HalfMessages
+from replay.sandbox.room import Room
+from replay.sandbox.state import BrokerState
+from replay.sandbox.store.shelf import StoredRecord
 from tests.patience import Stopwatch
 
 from .requests import TOPIC, messages_of, read
@@ -178,6 +187,38 @@ def test_a_later_half_message_that_is_due_earlier_is_checked_on_time(broker: Tal
     half(broker, "SECOND", CHECK_IMMUNITY_TIME_IN_SECONDS="0")
     broker.socket.settimeout(5)
     assert broker.receive().fields["msgId"] == "SECOND"
+
+
+def test_a_check_does_not_look_at_half_messages_that_are_not_due() -> None:
+    now_ms, looked = 0, Counter[int]()
+
+    def at(offset: int) -> StoredRecord:
+        looked[offset] += 1
+        return StoredRecord(b"", "", 0, offset, offset, offset, "")
+
+    async def run() -> None:
+        nonlocal now_ms
+        state = SimpleNamespace(
+            room=Room(),
+            store=SimpleNamespace(on_forget=[], at=at),
+            options=SandboxOptions(),
+            clients=SimpleNamespace(producers={}),
+            now_ms=lambda: now_ms,
+        )
+        halves = HalfMessages(cast(BrokerState, state), cast(Schedule, None))
+        for offset in range(count):
+            halves._wait_for(StoredRecord(b"", "", 0, offset, offset, offset, ""), {})
+        for interval in (state.options.transaction_timeout_ms, 30_000):
+            now_ms += interval
+            for _ in range(count):
+                halves._check_due()
+                now_ms += 1
+            now_ms -= count
+        halves.close()
+
+    count = 500
+    asyncio.run(run())
+    assert looked == dict.fromkeys(range(count), 2)
 
 
 def test_a_producer_is_asked_for_the_outcome(broker: Talk) -> None:
