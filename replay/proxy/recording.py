@@ -43,11 +43,16 @@ class Tap:
         self._thread = threading.Thread(target=self._write_all, name=name, daemon=True)
         self._thread.start()
 
+    @property
+    def unwritten(self) -> int:
+        """Number of queued bytes that are not written yet; what is written is counted in pieces."""
+        return self._queued - self._taken
+
     def put(self, data: bytes, packets: int) -> None:
         """Queue whole packets; drop them if the queue is full."""
         if self.error is not None:
             return
-        if self._queued - self._taken + len(data) > _MOST_WAITING:
+        if self.unwritten + len(data) > _MOST_WAITING:
             self.lost += packets
             return
         self._queued += len(data)

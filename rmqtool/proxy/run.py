@@ -80,6 +80,11 @@ def _end_recording(recording: Recording | None, readers: Sequence[RecordingReade
             succeeded = False
             print_note(f"{reader.name}: ended with status {status}")
     taps = recording.taps if recording is not None else ()
+    for tap in taps:
+        if tap.error is None and tap.unwritten:
+            succeeded = False
+            rest = size(tap.unwritten)
+            print_note(f"{printable(tap.name)}: the last {rest} were not read in time")
     # A reader that has seen enough closes its pipe, as `head` does.
     return succeeded and all(
         tap.error is None or isinstance(tap.error, BrokenPipeError) for tap in taps

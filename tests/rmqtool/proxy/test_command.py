@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from replay.proxy import recording
 from replay.sandbox import SandboxOptions, TopicSpec, sandbox_thread
+from rmqtool.proxy.run import _end_recording
 from tests.rmqtool.command import PROGRAM, ROOT, rmqtool
 
 pytestmark = pytest.mark.slow
@@ -171,3 +173,22 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     assert pipe.is_fifo()
     assert os.read(reader, 4) == b"\x0a\x0d\x0d\x0a"
     os.close(reader)
+
+
+def test_a_reader_that_does_not_take_the_rest_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(recording, "_END_SECONDS", 0.1)
+    reading, writing = os.pipe()
+    taps = [
+        recording.Tap("file", os.open(os.devnull, os.O_WRONLY)),
+        recording.Tap("pipe", writing),
+    ]
+    record = recording.Recording(taps)
+    record.write(bytes(1 << 20))
+    assert not _end_recording(record, [])
+    assert capsys.readouterr().err == "rmqtool: pipe: the last 1.05 MB were not read in time\n"
+    os.close(reading)  # its thread ends
+    monkeypatch.setattr(recording, "_END_SECONDS", 60)
+    record.finish()
+    assert _end_recording(record, [])
