@@ -76,7 +76,7 @@ def why_not_group(group: str) -> Invalid | None:
 
 def why_not_message(message: Message, max_bytes: int) -> Invalid | None:
     """Return why a message cannot be sent; None if it can. `max_bytes` is the limit of its body."""
-    problem = _why_not_types(message) or why_not_topic(message.topic)
+    problem = why_not_types(message) or why_not_topic(message.topic)
     if problem is not None:
         return problem
     size = len(message.body)
@@ -134,7 +134,7 @@ def why_not_encoded(properties: bytes) -> Invalid | None:
     return Invalid(_ILLEGAL, f"{reason} a broker stores", hint, "properties")
 
 
-def _why_not_types(message: object) -> Invalid | None:
+def why_not_types(message: object) -> Invalid | None:
     """Return which field of a message has a value of a wrong type; None if none has."""
     if not isinstance(message, Message):
         return _wrong("the message", "a Message", message)

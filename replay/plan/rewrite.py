@@ -26,6 +26,7 @@ from dissectors.patterns import (
 )
 
 from ..message import UNIQ_KEY, Message
+from ..validators import why_not_types
 
 RULES: Final = ".toml"
 """how the name of a file with rules ends; any other name is `FILE.py:FUNCTION`"""
@@ -223,14 +224,19 @@ def rules_of(data: bytes, path: str) -> list[Rule]:
 
 def _called(function: Function, message: Message) -> Message | None:
     name = getattr(function, "__name__", "the function")
+    place = f"{name}, message {message.unique_key or message.topic}"
     try:
         # a copy: the function may change it in place
         changed = function(replace(message, properties=dict(message.properties)))
     except Exception as error:  # the user's function may raise anything
-        place = f"{name}, message {message.unique_key or message.topic}"
         raise RewriteError(f"{place}: {type(error).__name__}: {error}") from None
-    if changed is not None and not isinstance(changed, Message):
+    if changed is None:
+        return None
+    if not isinstance(changed, Message):
         raise RewriteError(f"{name} returned {type(changed).__name__}, not a Message or None")
+    wrong = why_not_types(changed)
+    if wrong is not None and why_not_types(message) is None:  # a capture may have any flag
+        raise RewriteError(f"{place}: {wrong.reason}")
     return changed
 
 

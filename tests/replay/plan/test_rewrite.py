@@ -158,6 +158,30 @@ def test_the_name_of_the_file_allows_nothing(name: str) -> None:
         rules_of(f"[[rule]]\n{name} = false".encode(), "property-rules.toml")
 
 
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("body = None", "body must be bytes, not None"),
+        ("body = 'text'", "body must be bytes, not a value of type str"),
+        ("properties = None", "properties must be a dict of str, not None"),
+        ("properties['n'] = 1", "property 'n' must be a str, not a value of type int"),
+    ],
+)
+def test_a_function_that_gives_a_field_another_type(
+    tmp_path: Path, change: str, reason: str
+) -> None:
+    changed = function(tmp_path, f"message.{change}; return message")
+    with pytest.raises(RewriteError, match=f"^change, message U: {reason}$"):
+        changed.apply(MESSAGE, "g")
+
+
+def test_a_function_may_keep_what_no_send_can_have(tmp_path: Path) -> None:
+    message = replace(MESSAGE, flag=1 << 40)
+    found = function(tmp_path, "return message").apply(message, "g")
+    assert found is not None
+    assert found.message == message
+
+
 @pytest.mark.parametrize("text", ["change.py", "nowhere.py:change", "{path}:other", "{bad}:change"])
 def test_a_function_that_is_not_there(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.py").write_text("change = 1\n")
