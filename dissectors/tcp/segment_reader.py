@@ -228,7 +228,10 @@ class SegmentReader:
             self._skip(FRAGMENT)
             return None
         size: i64 = len(whole)
-        return self._transport(packet, whole, 0, size, size, protocol, addresses, tunnel)
+        at: i64 = 0
+        if len(addresses) == 32:  # IPv6: these headers are in the fragments, too
+            protocol, at = _past_headers(whole, 0, size, protocol)
+        return self._transport(packet, whole, at, size, size, protocol, addresses, tunnel)
 
     def _ipv6(
         self, packet: Packet, data: bytes, at: i64, end: i64, tunnel: bytes
@@ -241,20 +244,11 @@ class SegmentReader:
         if length == 0:
             # A jumbogram, or segmentation offload.
             stop = min(packet.start + packet.length, at + MAX_OFFLOADED)
-        protocol: i64 = data[at + 6]
         addresses = data[at + 8 : at + 40]
-        at += 40
-        for _ in range(MAX_IPV6_HEADERS):
-            if protocol == PROTOCOL_FRAGMENT and at + 8 <= min(stop, end):
-                return self._fragment6(packet, data, at, stop, end, addresses, tunnel)
-            if protocol in IPV6_OPTION_HEADERS and at + 8 <= min(stop, end):
-                protocol = data[at]
-                at += (data[at + 1] + 1) << 3
-            elif protocol == PROTOCOL_AH and at + 8 <= min(stop, end):
-                protocol = data[at]
-                at += (data[at + 1] + 2) << 2
-            else:
-                break
+        limit: i64 = min(stop, end)
+        protocol, at = _past_headers(data, at + 40, limit, data[at + 6])
+        if protocol == PROTOCOL_FRAGMENT and at + 8 <= limit:
+            return self._fragment6(packet, data, at, stop, end, addresses, tunnel)
         return self._transport(packet, data, at, stop, end, protocol, addresses, tunnel)
 
     def _fragment6(
@@ -367,6 +361,24 @@ class SegmentReader:
         return Segment(
             packet.packet, packet.ts, key, sequence, flags, window, data, start, stop, missing
         )
+
+
+def _past_headers(data: bytes, at: i64, end: i64, protocol: i64) -> tuple[i64, i64]:
+    """Return what follows IPv6 extension headers: its protocol, which may be a fragment, and
+    offset.
+    """
+    for _ in range(MAX_IPV6_HEADERS):
+        if at + 8 > end:
+            break
+        if protocol in IPV6_OPTION_HEADERS:
+            protocol = data[at]
+            at += (data[at + 1] + 1) << 3
+        elif protocol == PROTOCOL_AH:
+            protocol = data[at]
+            at += (data[at + 1] + 2) << 2
+        else:
+            break
+    return protocol, at
 
 
 def _u16(data: bytes, at: i64) -> i64:

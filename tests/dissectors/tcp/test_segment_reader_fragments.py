@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 from dissectors.findings import FindingKind
 from dissectors.tcp.capture import Packet
 from dissectors.tcp.segment_reader import MAX_DATAGRAMS, MAX_PARTS, MAX_WAITING_BYTES, SegmentReader
-from tests.traffic.network import TCP, ethernet, fragments, ipv4, ipv6, tcp, vxlan
+from tests.traffic.network import (
+    AUTHENTICATION,
+    DESTINATION,
+    TCP,
+    ethernet,
+    extension,
+    fragments,
+    ipv4,
+    ipv6,
+    tcp,
+    vxlan,
+)
 from tests.traffic.talk import START, End, Tcp
 
 from .reading import LONG, V4, V6, assert_is, read
@@ -73,6 +84,21 @@ def test_an_atomic_fragment_is_whole() -> None:
     head = struct.pack(">BHI", 0, 0, 9)
     packet = ipv6(V6.src.address, V6.dst.address, TCP, tcp(V6), extensions=[(44, head)])
     assert_is(read(ethernet(packet)), V6)
+
+
+def test_extension_headers_inside_of_fragments() -> None:
+    """IPsec and options for the destination follow the fragment header (RFC 8200, 4.1)."""
+    (first, ah), (second, options) = extension(AUTHENTICATION, 24), extension(DESTINATION)
+    whole = bytes((second,)) + ah + bytes((TCP,)) + options + tcp(V6)
+    for size in (len(whole), 16):
+        reader = SegmentReader()
+        found = None
+        for at in range(0, len(whole), size):
+            head = struct.pack(">BHI", 0, at | (at + size < len(whole)), 9)
+            part = whole[at : at + size]
+            packet = ipv6(V6.src.address, V6.dst.address, first, part, extensions=[(44, head)])
+            found = read(ethernet(packet), reader=reader)
+        assert_is(found, V6)
 
 
 def test_fragments_that_the_snap_length_cut_are_not_used() -> None:
