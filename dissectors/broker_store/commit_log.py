@@ -174,7 +174,7 @@ class _Reader:
         """Return the place of the next record with its own offset, or the end of the file."""
         tail = _OFFSET_AT + 8
         while at < self._size:
-            data = self._bytes(at, _WINDOW)
+            data = self._bytes(at, _PART)  # not a whole window, which each call would read again
             for match in RECORD_MAGIC.finditer(data):
                 start = match.start() - _MAGIC_AT
                 # A record says where in the log it is; other bytes only look like one.

@@ -99,12 +99,32 @@ def test_any_bytes_before_a_record(tmp_path_factory: pytest.TempPathFactory, dat
     assert ends or data.startswith((bytes(8), FILLER_MAGIC))
 
 
-def test_the_search_crosses_windows(tmp_path: Path) -> None:
-    rubbish = b"\x11" * ((1 << 20) - 20)
+@pytest.mark.parametrize("size", [1 << 14, 1 << 20])
+def test_the_search_crosses_windows(tmp_path: Path, size: int) -> None:
+    rubbish = b"\x11" * (size - 20)
     entries = read(written(tmp_path, rubbish + log([b"found"], len(rubbish))))
     assert entries[0].problem == f"{len(rubbish)} bytes are not a record"
     assert entries[1].message is not None
     assert entries[1].message.body == b"found"
+
+
+def test_the_search_reads_the_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = b""
+    for _ in range(1000):  # heads of records without the rest
+        data += record(len(data))[:36]
+    path = written(tmp_path, data + bytes(1 << 20))
+    sizes: list[int] = []
+
+    def pread(file: int, count: int, at: int) -> bytes:
+        found = os_pread(file, count, at)
+        sizes.append(len(found))
+        return found
+
+    os_pread = os.pread
+    monkeypatch.setattr(os, "pread", pread)
+    assert len(read(path)) == 1000
+    # Each search used to read a window of 1 MiB.
+    assert sum(sizes) <= 3 << 20
 
 
 def test_a_record_of_another_place_does_not_count(tmp_path: Path) -> None:
