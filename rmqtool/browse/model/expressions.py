@@ -127,9 +127,24 @@ def of_cell(field: str, value: object, wanted: bool) -> str:
     return test if wanted else f"not ({test})"
 
 
+def of_row(field: WhereField, row: object, wanted: bool) -> str:
+    """Return the expression for rows with, or without, the value of a field in this row."""
+    value = field.get(row)
+    if field.type == "time" and isinstance(value, int):
+        value = _exact_time(value)
+    return of_cell(field.name, value, wanted)
+
+
 def of_range(field: str, first: int, end: int) -> str:
     """Return the expression for a time range in ns, without its end."""
-    return f"{field} >= {text_of_time(first)} and {field} < {text_of_time(end)}"
+    return f"{field} >= {_exact_time(first)} and {field} < {_exact_time(end)}"
+
+
+def _exact_time(ns: int) -> str:
+    """Return a time with its nanoseconds, which filters compare."""
+    text = text_of_time(ns)
+    rest = ns % 1000
+    return f"{text[:-1]}{rest:03d}Z" if rest else text
 
 
 def joined(text: str, more: str) -> str:

@@ -27,6 +27,7 @@ from ..model.expressions import (
     joined,
     of_cell,
     of_range,
+    of_row,
     offer,
     test_of_text,
     without_range,
@@ -194,7 +195,7 @@ class Browser(Screens):
         field = fields_of(table.table).find(name)
         if row is None or field is None:
             return
-        self.filter_by(joined(table.filter, of_cell(name, field.get(row), wanted)))
+        self.filter_by(joined(table.filter, of_row(field, row, wanted)))
 
     def action_conversation(self) -> None:
         """List the rows of this conversation."""

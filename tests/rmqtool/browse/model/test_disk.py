@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from dissectors.rows.record import COLUMNS, ExchangeRecord
-from rmqtool.browse.model.columns import TIMELINES
+from rmqtool.browse.model.columns import TIMELINES, field_of, heads_of
 from rmqtool.browse.model.disk import PART_ROWS, SEGMENT_ROWS, RowStore
-from rmqtool.browse.model.expressions import of_cell, offer
+from rmqtool.browse.model.expressions import fields_of, of_cell, of_range, of_row, offer
 from rmqtool.browse.model.expressions import test_of_text as compiled
-from rmqtool.browse.model.listing import Listing, ListOrder
+from rmqtool.browse.model.listing import Listing, ListOrder, Timeline
 from tests.rmqtool.browse.browsing import sample, wait_for
 from tests.rmqtool.browse.model.test_export_packets import session_of
 
@@ -167,3 +167,37 @@ def test_a_cell_with_any_characters_becomes_a_printable_expression(value: str) -
                 others = msgspec.structs.replace(row, topic=other, findings=[other or ""])
                 assert test(others) is not wanted
     assert offer("topic == ", "exchanges", lambda _: [value, "Orders"]).words == ["Orders"]
+
+
+@pytest.mark.parametrize("table", ["exchanges", "messages", "connections"])
+def test_every_cell_of_a_row_becomes_an_expression_for_it(table: str) -> None:
+    session = session_of(sample("delayed-5x.pcap"))
+    row = session.store(table).row(0)
+    assert row is not None
+    if table == "exchanges":
+        row = msgspec.structs.replace(row, request_time=row.request_time + 789)
+    for title in heads_of(table):
+        field = fields_of(table).find(field_of(table, title))
+        assert field is not None
+        for wanted in (True, False):
+            test = compiled(of_row(field, row, wanted), table)
+            assert test is not None
+            assert test(row) is wanted
+    session.close()
+
+
+def test_the_ranges_of_a_timeline_have_all_rows_once() -> None:
+    row = a_row()
+    first = row.request_time
+    assert first is not None
+    times = [first + at for at in (0, 1, 999, 5_000_789, 7_000_000, 9_000_000)]
+    timeline = Timeline()
+    for time in times:
+        timeline.add(time, False, None)
+    found = []
+    for bucket in timeline.columns(80):
+        test = compiled(of_range("request_time", bucket.start, bucket.end), "exchanges")
+        assert test is not None
+        rows = (msgspec.structs.replace(row, request_time=time) for time in times)
+        found += [row.request_time for row in rows if test(row)]
+    assert found == times
