@@ -1,4 +1,4 @@
-"""pcapng writer: one little-endian section, one interface, nanosecond timestamps.
+"""pcapng writer: one little-endian section, nanosecond timestamps.
 
 Packets that this package's reader would reject are refused.
 Format: draft-ietf-opsawg-pcapng.
@@ -43,7 +43,7 @@ _UNKNOWN_LENGTH: Final = (1 << 64) - 1
 
 
 class PcapngWriter:
-    """Writes packets of one link type to an open file, which stays open."""
+    """Writes packets to an open file, which stays open."""
 
     def __init__(
         self,
@@ -67,14 +67,31 @@ class PcapngWriter:
         """packets written"""
         self.last_ts = 0
         """time of the last packet, nanoseconds since the epoch"""
+        self._interfaces = {linktype: 0}
         file.write(_section() + _interface(linktype, snaplen, interface, filter_text))
 
-    def write(self, ts_ns: int, data: bytes, length: int | None = None, fault: str = "") -> None:
+    def interface_of(self, linktype: int) -> int:
+        """Return the number of the interface with a link type, and write one if there is none."""
+        number = self._interfaces.get(linktype)
+        if number is None:
+            number = self._interfaces[linktype] = len(self._interfaces)
+            self._file.write(_interface(linktype, 0, "", ""))
+        return number
+
+    def write(
+        self,
+        ts_ns: int,
+        data: bytes,
+        length: int | None = None,
+        fault: str = "",
+        interface: int = 0,
+    ) -> None:
         """Write a packet with timestamp `ts_ns`, nanoseconds since the epoch.
 
         `length` is the length on the wire if it exceeds `data`. `fault` is an injected fault: this
-        package's readers recognize it, others show it as a comment. Raise ValueError for a time
-        before 1970 or after 2116 and for more than 1 MiB: readers would reject them.
+        package's readers recognize it, others show it as a comment. `interface` is the number of
+        its interface; the first one, 0, has the link type of the writer. Raise ValueError for a
+        time before 1970 or after 2116 and for more than 1 MiB: readers would reject them.
         """
         captured = len(data)
         if not 0 <= ts_ns < MAX_TIME or captured > MAX_PACKET:
@@ -87,7 +104,7 @@ class PcapngWriter:
         total = 32 + captured + padding + len(options)
         on_wire = captured if length is None else max(length, captured)
         head = _PACKET.pack(
-            ENHANCED_PACKET, total, 0, ts_ns >> 32, ts_ns & 0xFFFFFFFF, captured, on_wire
+            ENHANCED_PACKET, total, interface, ts_ns >> 32, ts_ns & 0xFFFFFFFF, captured, on_wire
         )
         # One call: a file that ends early ends between packets or inside the last one.
         self._file.write(head + data + bytes(padding) + options + total.to_bytes(4, "little"))

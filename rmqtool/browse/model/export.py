@@ -266,5 +266,6 @@ def write_packets(
                 if writer is None:
                     writer = PcapngWriter(file, packet.linktype)
                 data = packet.data[packet.start : packet.end]
-                writer.write(packet.ts, data, packet.length)
+                interface = writer.interface_of(packet.linktype)  # captures may differ
+                writer.write(packet.ts, data, packet.length, interface=interface)
     return 0 if writer is None else writer.packets

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,15 @@ from rmqtool.browse.model.export import _Direction, new_file, packets_in, write_
 from rmqtool.browse.model.frames import KeptFrame
 from rmqtool.browse.model.session import BackgroundReading, BrowseSession, decoding
 from tests.rmqtool.browse.browsing import sample
+from tests.traffic.captures import pcap_of
+from tests.traffic.commands import send, sent
+from tests.traffic.talk import CLIENT, Talk
 
 
-def session_of(name: str) -> BrowseSession:
-    """Return a session that has read a capture."""
-    session = BrowseSession(name)
-    decode = Decode([name], DecodeOptions(conversations=True, messages=True))
+def session_of(*names: str) -> BrowseSession:
+    """Return a session that has read captures."""
+    session = BrowseSession(names[0])
+    decode = Decode(names, DecodeOptions(conversations=True, messages=True))
     BackgroundReading(session, decoding(decode), None).wait()
     assert session.problem is None
     return session
@@ -48,6 +52,28 @@ def test_what_is_written_has_the_chosen_exchanges_and_no_others(name: str, tmp_p
     rows = [row for n in numbers if (row := store.row(n)) is not None]
     assert sorted(map(str, map(told, decoded))) == sorted(map(str, map(told, rows)))
     assert written == sum(1 for _ in packets_in([str(path)]))
+    session.close()
+
+
+def test_packets_of_several_link_types_keep_them(tmp_path: Path) -> None:
+    segments = Talk().open().say(0, send(1).frame).say(1, sent(1).frame).segments
+    names = [str(tmp_path / f"{link}.pcap") for link in ("ethernet", "sll", "raw")]
+    for port, name in enumerate(names, 40000):
+        moved = [
+            replace(one, **{end: replace(CLIENT, port=port)})
+            for one in segments
+            for end in ("src", "dst")
+            if getattr(one, end) == CLIENT
+        ]
+        Path(name).write_bytes(pcap_of(moved, Path(name).stem))
+    session = session_of(*names)
+    frames = session.frames
+    assert frames is not None
+    kept = [one for n in range(session.exchanges.count) if (one := frames.exchange(n)) is not None]
+    path = tmp_path / "all.pcapng"
+    assert write_packets(names, kept, path) == 6
+    decoded = [row.client_address for batch in Decode([str(path)]).records() for row in batch]
+    assert sorted(decoded) == [f"{CLIENT.address}:{port}" for port in (40000, 40001, 40002)]
     session.close()
 
 
