@@ -39,6 +39,8 @@ class View(StrEnum):
     list_messages = "list-messages"
 
 
+NESTED: Final = frozenset(("ext_fields", "header", "header_parts", "body", "messages"))
+"""columns of commands with JSON values, for which bodies are decoded"""
 _OF_BODIES: Final = ("body_limit", "max_output", "plugins", "plugin")
 """options of bodies; `plugin` is that of live input"""
 _SUFFIXES = {
@@ -254,9 +256,11 @@ class DecodeRequest:
     def refuse_unused(self) -> None:
         """Raise CommandError for an option that has no effect on the requested rows."""
         named, view = self.named_options, self.view
+        has_nested = not NESTED.isdisjoint(self.columns)
+        of_commands = (self.format.is_json and not self.columns) or has_nested
         bodies = {
             View.tree: _OF_BODIES,
-            View.commands: _OF_BODIES if self.format.is_json and not self.columns else (),
+            View.commands: _OF_BODIES if of_commands else (),
             View.list_messages: ("body_limit", "plugins", "plugin"),
             View.exchanges: ("body_limit", "plugins", "plugin") if self.message_rows else (),
             View.follow: ("body_limit",),

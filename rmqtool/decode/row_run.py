@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from dissectors.decode.pipeline import Decode
@@ -18,6 +19,7 @@ from ..ui.common_options import RowFormat
 from ..ui.console import Terminal, one_line, terminal_of_output
 from ..ui.figures import clock, duration, moment
 from ..ui.json_array import rows_output
+from ..ui.json_text import encoded_json
 from ..ui.option_values import usage_error, where_option
 from ..ui.output import Output
 from .options import DecodeRequest, View
@@ -91,14 +93,23 @@ def chosen_sink(
     table: Table[Row],
     names: Sequence[str],
     lines: Callable[[Terminal, int, bool, Choose[Row]], LineTable[Row]],
+    nested: Mapping[str, Callable[[Any], object]] = MappingProxyType({}),
 ) -> Sink[Row]:
     """Return a sink for the requested columns, in any format.
 
     `names` are the captures, by index. `lines` makes the table for people, from the terminal, the
-    number of captures, whether the input is live, and the choice of columns.
+    number of captures, whether the input is live, and the choice of columns. `nested` has the
+    getters of columns with JSON values, which are text in all formats but JSON.
     """
+    if not request.format.is_json:
+        nested = {name: _text(get) for name, get in nested.items()}
     try:
-        columns = table.chosen_columns(request.columns, names)
+        columns = [
+            ArrowColumn(name, "string", nested[name])
+            if name in nested
+            else table.chosen_columns([name], names)[0]
+            for name in request.columns
+        ]
     except UnknownColumnError as error:
         raise usage_error("--columns", str(error)) from None
     if request.format is RowFormat.parquet:
@@ -112,9 +123,20 @@ def chosen_sink(
         return EncodedSink(output, encode, head)
 
     def choose(usual: Sequence[LineColumn[Row]]) -> list[LineColumn[Row]]:
-        return chosen_lines(columns, usual, terminal.is_terminal)
+        flat = [column for column in usual if column.title.lower() not in nested]
+        return chosen_lines(columns, flat, terminal.is_terminal)
 
     return LinesSink(output, lines(terminal, len(names), is_live(request), choose))
+
+
+def _text(get: Callable[[Any], object]) -> Callable[[Any], object]:
+    """Return a getter of values as JSON text."""
+
+    def text(row: object) -> object:
+        value = get(row)
+        return None if value is None else encoded_json(value).decode()
+
+    return text
 
 
 Choose = Callable[[Sequence[LineColumn[Row]]], list[LineColumn[Row]]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
@@ -10,6 +10,7 @@ from dissectors.budget import Budget
 from dissectors.decode.command_row import (
     ONEWAY,
     WHOLE,
+    command_row_of,
     header_of,
     kind_of,
     name_of,
@@ -34,7 +35,7 @@ from ..ui.figures import duration
 from ..ui.output import Output
 from ..ui.screen.shapes import tree_lines
 from .exchange_lines import dim, line_table, with_origin
-from .options import DecodeRequest
+from .options import NESTED, DecodeRequest
 from .row_run import (
     Choose,
     RowSource,
@@ -237,6 +238,19 @@ class CommandsSink(Sink[CommandSeen]):
         self._output.discard()
 
 
+def _nested_columns(
+    names: Sequence[str], limit: int, budget: Budget
+) -> dict[str, Callable[[CommandSeen], object]]:
+    """Return getters of the columns that filters do not have, or have with another meaning."""
+    # One row at a time, from which several columns are taken.
+    row_of = lru_cache(maxsize=1)(lambda seen: command_row_of(seen, names, limit, budget))
+
+    def getter(name: str) -> Callable[[CommandSeen], object]:
+        return lambda seen: getattr(row_of(seen), name)
+
+    return {name: getter(name) for name in NESTED}
+
+
 def _command_sink(
     request: DecodeRequest, names: Sequence[str], limit: int, budget: Budget, is_encoded: bool
 ) -> Sink[CommandSeen]:
@@ -246,6 +260,7 @@ def _command_sink(
             COMMANDS,
             names,
             lambda t, _, live, choose: command_lines(t, names, live, choose),
+            _nested_columns(names, limit, budget),
         )
     output = output_of(request)
     terminal = output_terminal(request)

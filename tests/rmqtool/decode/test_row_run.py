@@ -60,6 +60,20 @@ def test_a_table_has_the_chosen_columns_in_order(view: tuple[str, ...], names: s
     assert len(lines) > 10
 
 
+def test_nested_columns_of_commands_are_those_of_whole_rows() -> None:
+    names = ["packet", "body", "messages", "header", "header_parts", "ext_fields", "body_bytes"]
+    chosen = ("--commands", "--columns", ",".join(names))
+    for limit in ((), ("--body-limit", "3")):
+        whole = decoded("--commands", "-T", "jsonl", *limit).splitlines()
+        rows = [{name: row[name] for name in names} for row in map(json.loads, whole)]
+        lines = decoded(*chosen, "-T", "jsonl", *limit).splitlines()
+        assert [json.loads(line) for line in lines] == rows
+        assert any(row["messages"] for row in rows)
+    head, *shown = decoded("--commands", "--columns", "body,packet").splitlines()
+    assert head.split() == ["BODY", "PACKET"]
+    assert any(line.startswith('{"kind":"stored-messages"') for line in shown)
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [
