@@ -23,6 +23,9 @@ QUIET: Final = 1_000_000_000
 """ns without a packet of a connection after which its holes are released"""
 RECENT: Final = 3_600_000_000_000
 """maximum ns from the last packet to now for a running capture: clocks differ"""
+SET_BACK: Final = 60_000_000_000
+"""least ns from the current time back to a packet that show a clock set back: packets that are read
+late are more recent"""
 CONNECTING: Final = 3_000_000_000
 """ns that a lone SYN may wait for its response"""
 LONG_POLL: Final = 30_000_000_000
@@ -47,7 +50,8 @@ class CaptureClock:
     def note(self, ts: int) -> None:
         """Record the time of the last packet read."""
         self._last, self._read = ts, self._steady()
-        self.now = max(self.now, ts)
+        # Requests sent after the clock was set back have not waited since before.
+        self.now = ts if self.now - ts >= SET_BACK else max(self.now, ts)
 
     def note_idle(self) -> None:
         """Record that no unread packet is waiting."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from dissectors.decode import pending
 from dissectors.decode.pending import LONG_POLL, CaptureClock
 from dissectors.decode.pipeline import Decode, DecodeOptions
+from dissectors.live.interface import pcap_head, pcap_records
+from dissectors.live.packet_ring import RingPacket
 from dissectors.rows.record import ExchangeRecord
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, send, sent
@@ -170,3 +172,27 @@ def test_a_pipe_goes_on_where_its_packets_are_recent(age: int, expected: list[in
     for _ in decode.records():
         found += [row.opaque for row in decode.take_overdue()]
     assert found == expected
+
+
+class SetBack(Passing):
+    """Packets of which the last ones have times of a clock that was set back."""
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the packets one by one, a second apart."""
+        yield pcap_head(1)
+        for packet in self._packets:
+            self.now += SECOND
+            ts = packet.ts - 600 * SECOND if packet.ts - START >= 5 * SECOND else packet.ts
+            data = bytes(packet.data[packet.start : packet.end])
+            yield pcap_records([RingPacket(ts, data, packet.length)])
+
+
+def test_requests_after_the_clock_was_set_back_are_not_overdue_at_once() -> None:
+    talk = Talk().open()
+    for number in range(10):
+        talk.say(0, send(number).frame).say(1, sent(number).frame).wait(SECOND)
+    source = SetBack(packets_of(pcap_of(talk.segments)))
+    options = DecodeOptions(follow=True, overdue_after=AFTER)
+    seen = Seen(source, Decode([source], options, lambda: source.now))
+    assert len(seen.settled) == 10
+    assert seen.overdue == []
