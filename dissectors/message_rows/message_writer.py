@@ -71,6 +71,8 @@ _NO_PROPERTIES: Final[dict[str, str]] = {}
 _SUCCESS: Final = response_name(ResponseCode.SUCCESS)
 _HOST: Final = 8
 """bytes of an IPv4 host with port"""
+_LEAST: Final = -(1 << 63)
+_MOST: Final = (1 << 63) - 1
 _MOST_ENDS: Final = 4096
 """maximum directions with cached row parts"""
 _MOST_NAMES: Final = 64
@@ -118,6 +120,9 @@ class MessageWriter:
         sink = self._sink
         self._write_seen(seen, message.event, message.from_broker, message.place)
         for name, value in zip(Facts._fields, message.facts, strict=True):
+            # A number of JSON, or a sum, may exceed the 64 bits of a column.
+            if isinstance(value, int) and not _LEAST <= value <= _MOST:
+                value = None
             sink.value(name, value)
         sink.end()
 

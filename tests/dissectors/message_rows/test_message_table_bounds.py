@@ -18,6 +18,7 @@ from dissectors.message_rows.message_table import MessageTable
 from dissectors.remoting.messages.message import StoredMessage, encode_message
 from dissectors.remoting.sysflag import UNWRAP_BITS
 from dissectors.rows.message_record import MessageRecord
+from tests.traffic.calls import OK, Calls, part
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import Command, send
 from tests.traffic.talk import Talk
@@ -48,6 +49,33 @@ def test_an_acknowledgement_of_everything(tmp_path: Path) -> None:
         asked = Command(200151, 7, body=body)
         talk = Talk().open().say(0, asked.frame).say(1, asked.answer().frame)
         assert len(rows_of(talk, tmp_path / "acks.pcap")) == wanted
+
+
+def test_numbers_beyond_64_bits_are_unknown(tmp_path: Path) -> None:
+    most = (1 << 63) - 1
+    entry = {"c": "g", "t": "T", "so": most, "q": 10**30, "r": "0", "b": "Aw=="}
+    acks = Command(200151, 1, body=json.dumps({"acks": [entry]}).encode())
+    item = bytes.fromhex("00000017") + bytes(12) + bytes.fromhex("00000001") + b"x" + bytes(2)
+    batch = replace(send(2, item * 2), code=320)
+    stored = batch.answer(ext={"msgId": "A,B", "queueId": "0", "queueOffset": str(most)})
+    talk = Talk().open()
+    for asked, answer in ((acks, acks.answer()), (batch, stored)):
+        talk = talk.say(0, asked.frame).say(1, answer.frame)
+    calls = Calls()
+    receipt = f"1 {10**17} {10**17} 1 0 broker-a 0 1 2"
+    stream = calls.begin("ChangeInvisibleDuration")
+    calls.data(0, stream, part(1, part(2, "g")) + part(2, part(2, "T")), ends=True)
+    calls.headers(1, stream, [(":status", "200")])
+    calls.data(1, stream, OK + part(2, receipt))
+    calls.headers(1, stream, [("grpc-status", "0")], ends=True)
+    rows = rows_of(talk, tmp_path / "numbers.pcap") + rows_of(calls.talk(), tmp_path / "calls.pcap")
+    assert [(row.queue_id, row.queue_offset) for row in rows[:4]] == [
+        (None, most),
+        (None, None),
+        (0, most),
+        (0, None),
+    ]
+    assert rows[4].deliver_time is None
 
 
 def test_bodies_that_decompress_to_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
