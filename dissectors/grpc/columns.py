@@ -161,9 +161,8 @@ def _deadline_in(tree: Tree) -> list[str]:
 
 def _of_route_request(tree: Tree) -> CallColumns:
     columns = _common(tree)
-    columns.facts = [
-        fact(REQUESTED_ENDPOINT, address) for address in _addresses_at(tree, "endpoints")
-    ]
+    addresses = _addresses_at(tree, "endpoints")
+    columns.facts = [fact(REQUESTED_ENDPOINT, address) for address in addresses[:MAX_FACTS]]
     return columns
 
 
@@ -231,7 +230,7 @@ def _of_settings(settings: Tree) -> CallColumns:
     subscription = tree_at(settings, "subscription")
     group = resource_at(subscription, "group")
     facts = present_facts((CLIENT_TYPE, kind))
-    for entry in trees_at(subscription, "subscriptions"):
+    for entry in trees_at(subscription, "subscriptions")[:MAX_FACTS]:
         topic = resource_at(entry, "topic")
         how = text_at(entry, "expression", "type") or "-"
         text = text_at(entry, "expression", "expression") or "*"

@@ -11,9 +11,12 @@ from dissectors.budget import Budget
 from dissectors.foreign import Unreadable
 from dissectors.grpc.call_messages import CallMessage, shown_metadata
 from dissectors.grpc.calls import MOST_STREAMS, CallReader
+from dissectors.grpc.columns import columns_of
 from dissectors.grpc.pieces import MessageCutter, Piece
 from dissectors.grpc.tree import decode_message
 from dissectors.grpc.wire import fields_of
+from dissectors.remoting.row_facts.names import MAX_FACTS
+from tests.traffic.calls import part
 from tests.traffic.http2 import Http2Writer as Writer
 
 from ..http2.talk import NOWHERE, events_of
@@ -122,6 +125,16 @@ def test_other_credentials_are_masked() -> None:
     )
     assert shown["proxy-authorization"] == shown["set-cookie"] == "***"
     assert "AAAAA" not in shown["authorization"]
+
+
+def test_facts_of_a_message_are_bounded() -> None:
+    """Each entry of a subscription takes two bytes, and its fact repeats the group."""
+    entries = part(1, part(2, "g" * 1000)) + part(2, b"") * 10_000
+    settings = decode_message("TelemetryCommand", part(2, part(6, entries)))
+    assert len(columns_of("TelemetryCommand", settings.tree).facts) == MAX_FACTS
+    addresses = part(2, part(1, "host") + part(2, 8081)) * 10_000
+    route = decode_message("QueryRouteRequest", part(2, addresses))
+    assert len(columns_of("QueryRouteRequest", route.tree).facts) == MAX_FACTS
 
 
 def test_streams_without_end_are_bounded() -> None:
