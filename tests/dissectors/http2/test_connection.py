@@ -153,6 +153,13 @@ def test_a_block_that_becomes_too_much_ends_the_headers() -> None:
     assert blocks.decode(b"\x82") is None
 
 
+def test_a_number_without_end_is_refused() -> None:
+    """hpack before 4.2 adds up all of its bytes, which takes a second for a block."""
+    blocks = HeaderBlocks(joined=False)
+    assert blocks.decode(b"\xff" * 100 + b"\x7f") is None
+    assert blocks.problem == "a header block that does not decode: HPACKDecodingError"
+
+
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read_without_an_error(data: bytes) -> None:
     end = Http2End(joined=True)
