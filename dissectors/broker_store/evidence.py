@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from ..budget import Budget
 from ..endpoint import split_endpoint
 from ..message_rows.seen_exchange import MILLI
 from ..ports import VIP_BELOW
@@ -153,6 +154,7 @@ class StoreEvidence:
         host = ""
         first = last = damaged = 0
         log_begin = None
+        budget = Budget()
         for record in store.records():
             message = record.entry.message
             damaged += record.after_gap
@@ -169,7 +171,8 @@ class StoreEvidence:
                     brokers.add(place)
             for end in record.ends:
                 self._end(end, wanted)
-            for inner in unwrap_inner_batch(message):
+            budget.earn(len(message.body))
+            for inner in unwrap_inner_batch(message, budget=budget):
                 if inner.unique_key in wanted:
                     self._take(store, inner)
         self.spans.append(StoreSpan(frozenset(brokers), first, last, damaged))

@@ -77,6 +77,7 @@ class StoreDecode(Decode):
 
     def _rows_of(self, path: str, record: StoredMessage) -> Iterator[MessageRecord]:
         remark = self.store.remark_of(record)
+        self._budget.earn(len(record.body))
         for place, message in enumerate(unwrap_inner_batch(record, budget=self._budget)):
             facts = self._facts.facts_of(message, self.options.body_limit, self._budget)
             if self._is_in_time(facts.store_time):

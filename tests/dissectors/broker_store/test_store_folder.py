@@ -7,13 +7,16 @@ import os
 import random
 import shutil
 import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissectors import budget
 from dissectors.broker_store import half_messages
 from dissectors.broker_store.commit_log import log_files
 from dissectors.broker_store.evidence import StoreEvidence, evidence_in
@@ -25,7 +28,9 @@ from dissectors.broker_store.store_folder import IN_QUEUE, NOT_IN_INDEX, NOT_IN_
 from dissectors.broker_store.store_folder import store_in as opened
 from dissectors.decode.pipeline import DecodeOptions
 from dissectors.remoting.ids.message_ids import encode_offset_id
+from dissectors.remoting.messages.batch import BatchItem, encode_batch
 from dissectors.remoting.messages.message import StoredMessage
+from dissectors.remoting.sysflag import UNWRAP_BITS
 from dissectors.remoting.topic_names import CHECKED_OUT_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from dissectors.rows.message_record import MessageRecord
 from dissectors.tcp.source import CaptureError
@@ -48,8 +53,8 @@ def whole(folder: Path) -> Path:
     )
 
 
-def rows_of(store: Path) -> list[MessageRecord]:
-    decode = StoreDecode(opened(str(store)), DecodeOptions())
+def rows_of(store: Path, body_limit: int = 0) -> list[MessageRecord]:
+    decode = StoreDecode(opened(str(store)), DecodeOptions(body_limit=body_limit))
     return [row for rows in decode.message_rows() for row in rows]
 
 
@@ -65,6 +70,24 @@ def outcomes(store: Path, *keys: str) -> dict[str, str | None]:
 
 
 # What a store says
+
+
+def test_compressed_bodies_do_not_use_up_the_room_for_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each record adds to what may be decompressed, as do the bytes of a capture."""
+    monkeypatch.setattr(budget, "FREE_BYTES", 2000)
+    body = b"text " * 200
+    packed = message("Orders", "a", zlib.compress(body))
+    packed = msgspec.structs.replace(packed, sys_flag=packed.sys_flag | 0x301)
+    store = store_in(tmp_path, *[packed] * 10)
+    assert [row.body for row in rows_of(store, 5000)] == [body.decode()] * 10
+    items = encode_batch([BatchItem(b"x" * 900, {"UNIQ_KEY": f"K{one}"}) for one in range(2)])
+    batch = message("Orders", "b", zlib.compress(items))
+    batch = msgspec.structs.replace(batch, sys_flag=UNWRAP_BITS | 0x301)
+    store = store_in(tmp_path / "batches", *[batch] * 5)
+    assert len(rows_of(store)) == 10
+    assert len(evidence(store, K1="Orders").copies["K1"]) == 5
 
 
 def test_queue_and_index_of_each_message(tmp_path: Path) -> None:
