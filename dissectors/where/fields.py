@@ -247,7 +247,8 @@ def _truth_of(field: WhereField, text: str) -> bool:
 
 def _number_of(field: WhereField, text: str) -> Number:
     match = _NUMBER.fullmatch(text)
-    if match is None:
+    # With a fraction it is no code but part of a name: 5.3 would be below all ordinals of 5.x.
+    if match is None or (field.number_of is not None and "." in match[1]):
         number = field.number_of(text) if field.number_of is not None else None
         if number is not None:
             return number

@@ -162,6 +162,8 @@ def test_a_quote_and_a_backslash_in_quotes() -> None:
         ("queue_id > 5ms", "5ms", "has no unit"),
         ("queue_id > five", "five", "is a number"),
         ("request_code == SEND_MESSAG", "SEND_MESSAG", "neither a number nor a known name"),
+        ("version >= 5.3", "5.3", "neither a number nor a known name of version"),
+        ("version in (5.0)", "5.0", "neither a number nor a known name of version"),
         ("status == unansweredd", "unansweredd", "did you mean unanswered"),
         ("request_name == SEND_MESAGE_V2", "SEND_MESAGE_V2", "did you mean SEND_MESSAGE_V2"),
         ("findings == GAPS", "GAPS", "did you mean GAP"),
