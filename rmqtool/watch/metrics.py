@@ -386,7 +386,7 @@ class TrafficMetrics:
         if bounded in series or len(series) < MOST_SERIES:
             return bounded
         # Too many combinations: only those of attributes with few values stay apart.
-        pairs = zip(metric.attributes, values, strict=True)
+        pairs = zip(metric.attributes, bounded, strict=True)
         return tuple(
             OTHER if name in _GROWING and value and name != OPERATION else value
             for name, value in pairs

@@ -102,6 +102,18 @@ def test_labels_are_bounded() -> None:
     assert sum(sent.values()) == 5000
 
 
+def test_operations_without_a_name_make_few_series() -> None:
+    metrics = TrafficMetrics(list)
+    for number in range(of.MOST_SERIES):
+        address = f"10.0.0.{number // 100}:{number % 100}"
+        metrics.add([exchange(number, 310, server_address=address)])
+    for number in range(of.MOST_SERIES):
+        metrics.add([exchange(number, 40_000 + number)])
+    series = figures(metrics, of.DURATION)
+    assert len(series) <= of.MOST_SERIES + of.MOST_VALUES + 1
+    assert sum(series.values()) == 2 * of.MOST_SERIES
+
+
 @contextmanager
 def serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """A watch over a pipe that stays open, and the URL of its metrics."""
