@@ -318,6 +318,8 @@ class TrafficMetrics:
                     key = row.topic or "", row.group, row.server_address, row.queue_id or 0
                     if key in self._lags or len(self._lags) < MOST_QUEUES:
                         self._lags[key] = max(most - following, 0), row.response_time or 0
+        elif row.request_name in RECEIVE_CALLS:
+            return  # its key is that of a delivered message
         elif row.message_count and row.unique_key and len(row.unique_key) <= LONGEST_KEY:
             message = row.unique_key, row.topic
             hops = self._sent.get(message)

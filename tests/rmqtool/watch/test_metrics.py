@@ -85,6 +85,12 @@ def test_what_a_proxy_forwards_is_no_retry() -> None:
     assert figures(metrics, of.RETRIES) == {}
 
 
+def test_a_message_that_a_grpc_client_receives_again_is_no_retry() -> None:
+    metrics = of_sample("grpc-redelivered-5x.pcap.gz")
+    assert sum(figures(metrics, of.CONSUMED).values()) == 28
+    assert figures(metrics, of.RETRIES) == {}
+
+
 def test_lag_is_what_the_latest_pulls_say() -> None:
     lags = figures(of_sample("consumer-lag-5x.pcap"), of.LAG)
     assert lags
