@@ -266,6 +266,10 @@ class TrafficMetrics:
     def note(self, now: int, started: Iterable[Problem], still_open: list[Problem]) -> None:
         """Record which problems started and which are open at `now` (ns)."""
         self._now, self._open = now, still_open
+        if len(self._lags) >= MOST_QUEUES:  # expired ones must not keep out those of other groups
+            self._lags = {
+                key: value for key, value in self._lags.items() if now - value[1] <= LAG_LASTS
+            }
         for problem in started:
             self._count(PROBLEMS, problem.rule, str(problem.severity)).value += 1
 
@@ -315,7 +319,9 @@ class TrafficMetrics:
             if row.facts and row.group:
                 _, following, _, most = offsets_in(row.facts)
                 if following is not None and most is not None:
-                    key = row.topic or "", row.group, row.server_address, row.queue_id or 0
+                    # By broker name: a slave has the queues of its master.
+                    broker = row.broker_name or row.server_address
+                    key = row.topic or "", row.group, broker, row.queue_id or 0
                     if key in self._lags or len(self._lags) < MOST_QUEUES:
                         self._lags[key] = max(most - following, 0), row.response_time or 0
         elif row.request_name in RECEIVE_CALLS:

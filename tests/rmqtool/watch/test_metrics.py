@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from dissectors.decode.pipeline import Decode
+from dissectors.rows.record import ExchangeRecord
 from rmqtool.watch import metrics as of
 from rmqtool.watch.exporters import MOST_REQUESTS, MetricsServer, prometheus_name
 from rmqtool.watch.metrics import METRICS, Count, Distribution, MetricKind, TrafficMetrics
-from tests.analytics.diagnosis.made_rows import exchange
+from tests.analytics.diagnosis.made_rows import START, exchange
 
 from ..command import PROGRAM, ROOT
 from .test_replayed import SAMPLE
@@ -95,6 +96,28 @@ def test_lag_is_what_the_latest_pulls_say() -> None:
     lags = figures(of_sample("consumer-lag-5x.pcap"), of.LAG)
     assert lags
     assert max(lags.values()) > 50
+
+
+def pull(number: int, group: str, behind: int, **values: Any) -> ExchangeRecord:
+    facts = [f"offsets=100 100 0 {100 + behind}"]
+    return exchange(number, 11, topic="t", group=group, queue_id=1, facts=facts, **values)
+
+
+def test_the_lag_of_a_queue_counts_once_for_master_and_slave() -> None:
+    metrics = TrafficMetrics(list)
+    metrics.add([pull(0, "g", 70, broker_name="broker-a", server_address="10.0.0.1:10911")])
+    metrics.add([pull(1, "g", 50, broker_name="broker-a", server_address="10.0.0.2:10911")])
+    metrics.note(START, [], [])
+    assert figures(metrics, of.LAG) == {("t", "g"): 50}
+
+
+def test_expired_lags_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of, "MOST_QUEUES", 10)
+    metrics = TrafficMetrics(list)
+    metrics.add([pull(0, f"g{number}", 50) for number in range(10)])
+    metrics.note(START + 2 * of.LAG_LASTS, [], [])
+    metrics.add([pull(2 * of.LAG_LASTS // 1_000_000, "late", 50)])
+    assert figures(metrics, of.LAG) == {("t", "late"): 50}
 
 
 def test_labels_are_bounded() -> None:
