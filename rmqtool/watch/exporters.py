@@ -247,9 +247,18 @@ def metrics_data(families: Iterable[Family], begin: int, now: int) -> MetricsDat
             attributes = {name: value for name, value in pairs if value}
             if isinstance(point, Distribution):
                 buckets = list(point.buckets)  # the watch counts on meanwhile
+                nothing: Any = None  # minimum and maximum, which are optional in OTLP, are not kept
                 points.append(
                     export.HistogramDataPoint(
-                        attributes, begin, now, sum(buckets), point.sum, buckets, BOUNDS, 0, 0
+                        attributes,
+                        begin,
+                        now,
+                        sum(buckets),
+                        point.sum,
+                        buckets,
+                        BOUNDS,
+                        nothing,
+                        nothing,
                     )
                 )
             else:
