@@ -21,6 +21,7 @@ from dissectors.remoting.row_facts.ext_fields import offsets_in
 from dissectors.rows.outcome import ALARMING, RECEIVE_CALLS, UNANSWERED, is_send
 from dissectors.rows.record import ExchangeRecord
 from dissectors.rows.relays import MAX_RELAYS, Hop, Relay, hop_of, inner_hops, proven_relays
+from dissectors.rows.tables import encodable
 
 OTHER: Final = "other"
 MOST_VALUES: Final = 200
@@ -403,6 +404,7 @@ class TrafficMetrics:
     def _value(self, name: str, value: str) -> str:
         if name not in _GROWING or not value:
             return value
+        value = encodable(value)  # one lone surrogate would fail each scrape and push
         known = self._values.setdefault(name, set())
         if value in known:
             return value

@@ -143,6 +143,12 @@ def test_operations_without_a_name_make_few_series() -> None:
     assert sum(series.values()) == 2 * of.MOST_SERIES
 
 
+def test_labels_can_be_encoded() -> None:
+    metrics = TrafficMetrics(list)
+    metrics.add([exchange(0, 310, topic="a\ud800b", message_count=1)])
+    assert {key[2] for key in figures(metrics, of.SENT)} == {"a?b"}
+
+
 @contextmanager
 def serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """A watch over a pipe that stays open, and the URL of its metrics."""
