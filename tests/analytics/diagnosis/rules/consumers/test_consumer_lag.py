@@ -3,9 +3,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from analytics.diagnosis.problem import Confidence
+from analytics.diagnosis.rules.consumers import consumer_lag
 from analytics.diagnosis.rules.consumers.consumer_lag import RULE
+from analytics.diagnosis.rules.consumers.pulled import Point
 from dissectors.grpc.names import OK
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ExchangeRecord
@@ -60,6 +64,43 @@ def test_a_group_that_fetches_all_and_consumes_little() -> None:
     assert same_in_any_order(RULE, [*pulls, *commits])
     in_time = [oneway(5000 * at, COMMIT, queue_offset=39 * at, **OF) for at in range(1, 18)]
     assert problems(RULE, [*pulls, *in_time]) == []
+
+
+def test_many_queues_are_not_looked_at_for_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+    at = consumer_lag._at
+
+    def counting(points: list[Point], time: int) -> Point:
+        nonlocal looks
+        looks += 1
+        return at(points, time)
+
+    monkeypatch.setattr(consumer_lag, "_at", counting)
+    queues = range(50)
+    rows = [
+        pull(1000 * second + queue, 2 * second, 8 * second, queue_id=queue)
+        for second in range(1, 61)
+        for queue in queues
+    ]
+    (one,) = problems(RULE, rows)
+    assert one.title.startswith("bills falls behind in orders: from 300 to 18,000 messages in 59 s")
+    assert looks <= 10 * len(queues)
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 9), st.integers(0, 20)), min_size=1, max_size=9),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_the_lag_at_each_time_is_that_of_the_latest_pulls(queues: list[list[Any]]) -> None:
+    series = [
+        [Point(time, 0, lag, "c", 1, 0, "") for time, lag in sorted(points)] for points in queues
+    ]
+    times = sorted({point.time for points in series for point in points})
+    behind = [sum(consumer_lag._at(points, time).lag for points in series) for time in times]
+    assert consumer_lag._lags(series) == (times, behind)
 
 
 def test_a_short_while_says_less() -> None:
