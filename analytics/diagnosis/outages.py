@@ -245,7 +245,16 @@ class ServerLosses:
 
     def _judged(self, context: Context) -> tuple[list[Outage], list[Loss]]:
         losses = self._losses()
-        failures = [row for row in self._failed if self._surely_failed(row, context)]
+        # Once per port, because a server may have thousands of both.
+        others = {
+            server: [time for time in self._alive if time[2] != server]
+            for server in {row.server_address for row in self._failed}
+        }
+        failures = [
+            row
+            for row in self._failed
+            if self._surely_failed(row, others[row.server_address], context)
+        ]
         signs = sorted(begin for begin, _, _ in self._alive)
         fresh = sorted(time for time, new in self._registered.values() if new)
         events: list[tuple[int, Loss | ConversationRecord]] = [
@@ -298,9 +307,13 @@ class ServerLosses:
         alone = len(self._lost) == 1  # a server that closes connections repeatedly closes idle ones
         return alone or len(together) > 1
 
-    def _surely_failed(self, row: ConversationRecord, context: Context) -> bool:
-        """Return whether a connect failed because the server was gone."""
-        others = [time for time in self._alive if time[2] != row.server_address]
+    def _surely_failed(
+        self, row: ConversationRecord, others: Sequence[tuple[int, int, str]], context: Context
+    ) -> bool:
+        """Return whether a connect failed because the server was gone.
+
+        `others`: the connections on its other ports.
+        """
         worked = len(others) < len(self._alive) or any(
             loss.server == row.server_address for loss in self._lost.values()
         )

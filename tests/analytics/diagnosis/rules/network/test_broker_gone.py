@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from analytics.diagnosis.context import Context
+from analytics.diagnosis.outages import ServerLosses
 from analytics.diagnosis.problem import Confidence, ProblemSeverity, ProblemState, Subject
 from analytics.diagnosis.rules.network.broker_gone import RULE
 from dissectors.remoting.codes import RequestCode
@@ -264,3 +267,23 @@ def test_a_slave_that_takes_over_is_no_return() -> None:
     (one,) = problems(RULE, rows, [connection(0, 1000), *refused])
     assert "came back" not in one.title
     assert one.state is ProblemState.GOING_ON
+
+
+class _Counting(list[tuple[int, int, str]]):
+    """Connections that count how often all of them are looked at."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[tuple[int, int, str]]:
+        _Counting.looks += 1
+        return super().__iter__()
+
+
+def test_many_failed_connects_do_not_look_at_each_connection() -> None:
+    losses = ServerLosses(BROKER)
+    losses._alive = _Counting()
+    for number in range(100):
+        losses.add_connection(connection(10 * number, 5, 2 * number))
+        losses.add_connection(refused_connect(10 * number + 7, 2 * number + 1))
+    assert len(losses.outages(Context())) == 100
+    assert _Counting.looks <= 10
