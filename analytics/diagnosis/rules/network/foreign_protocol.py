@@ -30,6 +30,10 @@ RDP: Final = "0300"
 
 _WORD: Final = re.compile(r"[0-9a-f]{8}")
 """the first four bytes, as hex"""
+FRAME_HEAD: Final = 8
+"""bytes before the header of a frame: its length, and that of the header"""
+_SERIALIZATIONS: Final = (0, 1)
+"""first byte of the header's length: JSON, ROCKETMQ"""
 
 
 class _Fold(TallyFold):
@@ -52,6 +56,8 @@ class _Fold(TallyFold):
             is_rdp = first.startswith(RDP)
             if row.gaps and not is_rdp:
                 return  # possibly RocketMQ with cut frames
+            if _begins_frame(first, row.client_bytes):
+                return  # the capture or the connection ended within its first frame
             protocol = "RDP" if is_rdp else "an unknown protocol"
         self.tally.add(
             connected(row, f"{row.client_address} speaks {protocol} to {row.server_address}")
@@ -78,6 +84,19 @@ class _Fold(TallyFold):
                 f" {counted_names(self.lengths)}"
             )
         return case
+
+
+def _begins_frame(first: str, sent: int) -> bool:
+    """Return whether a client's first bytes, of `sent`, are those of a frame without its rest."""
+    length, header = hexadecimal_of(first[:8]), hexadecimal_of(first[8:16])
+    if length is None or header is None or len(first) < 16:
+        return False
+    serialization, header = header >> 24, header & 0xFFFFFF
+    return (
+        serialization in _SERIALIZATIONS
+        and header + 4 <= length <= MAX_FRAME
+        and (sent < FRAME_HEAD + header)
+    )
 
 
 def _is_known(address: str, context: Context) -> bool:

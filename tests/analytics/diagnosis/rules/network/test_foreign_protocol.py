@@ -34,6 +34,26 @@ def test_a_web_server_is_none_of_ours() -> None:
     )
 
 
+def test_a_frame_without_its_rest_may_be_one_of_rocketmq() -> None:
+    """The Go client writes 8 bytes, and then the header: a capture may end in between."""
+
+    def found(first: str, sent: int) -> int:
+        row = connection(
+            0, 9, protocol="unknown", commands=0, client_bytes=sent, facts=[f"first_bytes={first}"]
+        )
+        return len(problems(RULE, [], [connection(0, 9, 1), row]))
+
+    head = "0000029000000059"
+    assert found(head, 8) == 0
+    assert found(head + "7b22636f6465223a", 8 + 0x58) == 0
+    # whole, too short for its header, another serialization, too long, only the first word
+    assert found(head + "0102030405060708", 8 + 0x59) == 1
+    assert found("0000005800000059", 8) == 1
+    assert found("0000029002000059", 8) == 1
+    assert found("7fffffff00000059", 8) == 1
+    assert found("00000290", 4) == 1
+
+
 def test_the_order_of_rows_does_not_matter() -> None:
     rows = sample("foreign-5x.pcap")
     assert same_in_any_order(RULE, rows.exchanges, rows.connections)
