@@ -281,6 +281,10 @@ class Context:
         rank = self.ranks.get(address, (0, MASTER_ID))[1]
         return rank if rank != MASTER_ID else None
 
+    def is_master(self, address: str) -> bool:
+        """Return whether the latest route with an address names it as that of a master."""
+        return self.ranks.get(address, (0, ""))[1] == MASTER_ID
+
     def moved(self, address: str, since: int) -> tuple[str, int] | None:
         """Return the new address of a broker that left `address` after `since`, and the time.
 

@@ -217,6 +217,8 @@ class PulledQueues:
         """Yield the periods in which two clients pulled a queue in turn."""
         for place, clients in self._queues.items():
             for one, other in combinations(sorted(clients)[:MAX_CLIENTS], 2):
+                if self._are_apart(clients[one], clients[other]):
+                    continue
                 pulls = list(clients[one].values()), list(clients[other].values())
                 yield from _shared(place, (one, other), False, *pulls)
             # Two processes with one client id.
@@ -226,6 +228,12 @@ class PulledQueues:
                     if first[0] == second[0]:
                         named = f"{client} from {first[1]}", f"{client} from {second[1]}"
                         yield from _shared(place, named, True, [ends[first]], [ends[second]])
+
+    def _are_apart(self, *ends: Iterable[tuple[str, str]]) -> bool:
+        """Return whether two clients pull a queue of the same name from brokers of two clusters."""
+        one, other = ({server for server, _ in each} for each in ends)
+        # A master and its slaves have the same queues, and brokers of one cluster other names.
+        return one.isdisjoint(other) and all(map(self._context.is_master, one | other))
 
     def mostly_shared(self) -> set[QueuePlace]:
         """Return the queues that two clients pulled in turn for long, as in broadcasting."""

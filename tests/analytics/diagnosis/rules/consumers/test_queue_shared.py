@@ -8,7 +8,7 @@ from analytics.diagnosis.rules.consumers.queue_shared import RULE
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import exchange, problems, problems_of_sample, same_in_any_order
+from ...made_rows import BROKER, NAMESRV, exchange, problems, problems_of_sample, same_in_any_order
 
 OF = {"group": "shop", "topic": "Orders", "queue_id": 1}
 ONE, OTHER = "10.0.0.9:40000", "10.0.0.10:40000"
@@ -68,6 +68,26 @@ def test_queues_that_nobody_pulls_any_more_are_named() -> None:
 )  # fmt: skip
 def test_nothing_is_concluded(rows: list[ExchangeRecord]) -> None:
     assert problems(RULE, rows) == []
+
+
+def test_two_clusters_may_have_the_same_names() -> None:
+    second = "10.1.0.1:10911"
+
+    def route(address: str, *slaves: str) -> ExchangeRecord:
+        code = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+        brokers = [f"broker-a={one}" for one in (address, *slaves)]
+        facts = ["route=6 4 4 0 broker-a", *(f"slave=1 {one}" for one in slaves)]
+        return exchange(
+            1, code, server_address=NAMESRV, topic="Orders", brokers=brokers, facts=facts
+        )
+
+    rows = [
+        pull(at, ONE if at % 20 else OTHER, server_address=BROKER if at % 20 else second)
+        for at in range(10, 110, 10)
+    ]
+    assert problems(RULE, [beat(), route(BROKER), route(second), *rows]) == []
+    (one,) = problems(RULE, [beat(), route(BROKER, second), *rows])  # a slave of the same broker
+    assert one.title.startswith("1 queue of Orders (broker-a:1) is pulled by two members")
 
 
 @pytest.mark.parametrize("name", ["scaling-4x.pcap", "push-consumer-5x.pcap"])
