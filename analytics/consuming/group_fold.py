@@ -339,6 +339,7 @@ class GroupFold:
             event.client,
             event.texts,
             event.endpoint,
+            event.address,
             lambda text: Evidence(
                 event.capture, event.packet or None, event.time, event.conversation, text
             ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -20,7 +20,7 @@ from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import CLUSTERING, Context, Need
-from ...keys import HEARTBEAT, WHOLE, has_room, keep_most, state_in, whole, with_commands
+from ...keys import HEARTBEAT, WHOLE, has_room, keep, keep_most, state_in, whole, with_commands
 from ...names import only, times
 from ...problem import (
     MOST_EVIDENCE,
@@ -56,6 +56,8 @@ MAX_CLIENTS: Final = 4096
 MAX_CONNECTIONS: Final = 100_000
 MAX_FORMS: Final = 16
 """maximum consecutive subscriptions of one client"""
+MAX_SERVERS: Final = 256
+"""maximum brokers that get a client's heartbeats"""
 MOST_NAMED: Final = 3
 MOST_PULLS: Final = 2
 _Form = tuple[str, ...]
@@ -64,13 +66,15 @@ _Form = tuple[str, ...]
 class _Seen:
     """The period in which a client announced one form of its subscription."""
 
-    __slots__ = ("endpoint", "evidence", "first", "last")
+    __slots__ = ("endpoint", "evidence", "first", "last", "servers")
 
     def __init__(self, evidence: Evidence, endpoint: str) -> None:
         self.first = self.last = evidence.time
         self.evidence = evidence
         self.endpoint = endpoint
         """source of the last one"""
+        self.servers: set[str] = set()
+        """`address:port` of the brokers to which it was announced; empty: they are not known"""
 
     def add(self, evidence: Evidence, endpoint: str) -> None:
         self.first = min(self.first, evidence.time)
@@ -132,15 +136,21 @@ class SubscriptionFold(Fold):
 
     def _take_heartbeat(self, row: ExchangeRecord) -> None:
         self.take_announced(
-            row.client_id, row.facts, row.client_address, lambda what: asked(row, what)
+            row.client_id,
+            row.facts,
+            row.client_address,
+            row.server_address,
+            lambda what: asked(row, what),
         )
 
     def _take_settings(self, row: ExchangeRecord) -> None:
         """Add the settings of a gRPC consumer."""
         client = row.client_id
         if client is not None and row.group is not None and len(row.facts) < MAX_FACTS:
+            evidence = partial(asked, row)
+            # Without the server: proxies of one cluster know each other's settings.
             self._take_forms(
-                client, row.group, CLUSTERING, row.facts, row.client_address, partial(asked, row)
+                client, row.group, CLUSTERING, row.facts, row.client_address, "", evidence
             )
 
     def take_announced(
@@ -148,16 +158,20 @@ class SubscriptionFold(Fold):
         client: str | None,
         facts: Sequence[str],
         endpoint: str,
+        server: str,
         evidence: Callable[[str], Evidence],
     ) -> None:
-        """Add the facts of a heartbeat; `evidence` receives its description."""
+        """Add the facts of a heartbeat; `evidence` receives its description.
+
+        `endpoint` and `server` are the `address:port` of client and broker.
+        """
         # A list that reached the limit may lack subscriptions, and would seem to differ.
         if client is None or len(facts) >= MAX_FACTS:
             return
         for group in consumers_in(facts):
             # Pull consumers send their expression with each pull, so their heartbeats may differ.
             if group.type == PUSH:
-                self._take_forms(client, group.name, group.model, facts, endpoint, evidence)
+                self._take_forms(client, group.name, group.model, facts, endpoint, server, evidence)
 
     def _take_forms(
         self,
@@ -166,6 +180,7 @@ class SubscriptionFold(Fold):
         model: str,
         facts: Sequence[str],
         endpoint: str,
+        server: str,
         evidence: Callable[[str], Evidence],
     ) -> None:
         # A proxy repeats the settings in its response.
@@ -193,7 +208,9 @@ class SubscriptionFold(Fold):
         if seen is not None:
             seen.add(item, endpoint)
         elif len(forms) < MAX_FORMS:
-            forms[key] = _Seen(item, endpoint)
+            seen = forms[key] = _Seen(item, endpoint)
+        if seen is not None and server:
+            keep(seen.servers, server, MAX_SERVERS)
 
     def cases(self, context: Context) -> Iterable[Case]:
         reported: set[str] = set()
@@ -210,7 +227,11 @@ class SubscriptionFold(Fold):
                 client: max(forms.items(), key=lambda item: (item[1].last, item[0]))
                 for client, forms in clients.items()
             }
-            apart = self._conflict(latest)
+            servers = {
+                client: set().union(*(seen.servers for seen in forms.values()))
+                for client, forms in clients.items()
+            }
+            apart = self._conflict(latest, servers)
             if apart:
                 yield group, apart
 
@@ -254,8 +275,13 @@ class SubscriptionFold(Fold):
             )
         return case
 
-    def _conflict(self, latest: dict[str, tuple[_Form, _Seen]]) -> dict[str, tuple[_Form, _Seen]]:
-        """Return the clients with different subscriptions that were alive at the same time."""
+    def _conflict(
+        self, latest: dict[str, tuple[_Form, _Seen]], servers: Mapping[str, set[str]]
+    ) -> dict[str, tuple[_Form, _Seen]]:
+        """Return the clients with different subscriptions that were alive at the same time.
+
+        `servers`: the brokers of each client.
+        """
         conflicting: dict[str, tuple[_Form, _Seen]] = {}
         ordered = sorted(latest.items(), key=lambda item: (item[1][1].first, item[0]))
         for number, (client, (form, seen)) in enumerate(ordered):
@@ -263,7 +289,11 @@ class SubscriptionFold(Fold):
             for other, (form_of_other, seen_of_other) in ordered[number + 1 :]:
                 # A rolling update replaces a member by one that subscribes differently: only both
                 # at once conflict.
-                if form != form_of_other and seen_of_other.first <= until:
+                if (
+                    form != form_of_other
+                    and seen_of_other.first <= until
+                    and not _are_apart(servers[client], servers[other])
+                ):
                     conflicting[client] = (form, seen)
                     conflicting[other] = (form_of_other, seen_of_other)
             if len(conflicting) > MAX_FORMS:
@@ -290,6 +320,14 @@ class SubscriptionFold(Fold):
                 )
                 case.doubt("no differing heartbeats of the group were captured")
                 yield case
+
+
+def _are_apart(one: set[str], other: set[str]) -> bool:
+    """Return whether two clients have no broker in common, as groups of the same name in clusters.
+
+    Each member of a group sends heartbeats to all brokers of the group's retry topic.
+    """
+    return bool(one and other) and one.isdisjoint(other)
 
 
 def _expression(subscription: AnnouncedSubscription) -> str:

@@ -8,6 +8,7 @@ from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
 
 from ...made_rows import (
+    BROKER,
     connection,
     exchange,
     problems,
@@ -23,7 +24,11 @@ PARSE_FAILED = int(ResponseCode.SUBSCRIPTION_PARSE_FAILED)
 
 
 def heartbeat(
-    at_ms: float, client: str, *subscribed: str, kind: str = "CONSUME_PASSIVELY"
+    at_ms: float,
+    client: str,
+    *subscribed: str,
+    kind: str = "CONSUME_PASSIVELY",
+    server: str = BROKER,
 ) -> ExchangeRecord:
     facts = [
         f"client={client}",
@@ -31,7 +36,8 @@ def heartbeat(
         "subscription=bills %RETRY%bills TAG *",
         *(f"subscription=bills {one}" for one in subscribed),
     ]
-    return exchange(at_ms, HEARTBEAT, client_address=f"10.0.0.9:{len(client)}", facts=facts)
+    ends = {"client_address": f"10.0.0.9:{len(client)}", "server_address": server}
+    return exchange(at_ms, HEARTBEAT, facts=facts, **ends)
 
 
 def refused(at_ms: float, code: int = NOT_EXIST) -> ExchangeRecord:
@@ -64,6 +70,20 @@ def test_real_members_with_different_topics(generation: str) -> None:
         "members of split_group subscribe differently: 127.0.0.1@first FirstTopic (all);"
         " 127.0.0.1@second SecondTopic (all)"
     )
+
+
+def test_groups_of_two_clusters_may_have_the_same_name() -> None:
+    second = "10.1.0.1:10911"
+    rows = [
+        heartbeat(0, "a@1", "orders TAG A"),
+        heartbeat(10, "b@1", "orders TAG B", server=second),
+        heartbeat(30_000, "a@1", "orders TAG A"),
+        heartbeat(30_010, "b@1", "orders TAG B", server=second),
+    ]
+    assert problems(RULE, rows) == []
+    # A broker in common makes them members of one group.
+    (one,) = problems(RULE, [*rows, heartbeat(15, "b@1", "orders TAG C")])
+    assert "b@1 orders (tags B)" in one.title
 
 
 def test_members_with_different_tags() -> None:
