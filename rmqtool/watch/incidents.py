@@ -182,7 +182,8 @@ class IncidentKeeper:
             if event.kind is not ProblemChange.STARTED or problem.severity < self._severity:
                 continue
             key = problem.rule, problem.subject
-            if event.time - self._last.get(key, -AGAIN) < AGAIN:
+            # Not negative: the clock of the capture was set back since.
+            if 0 <= event.time - self._last.get(key, -AGAIN) < AGAIN:
                 continue
             if len(self._last) >= MOST_REMEMBERED:
                 self._last.clear()  # at worst some problems are kept again too early
@@ -194,7 +195,9 @@ class IncidentKeeper:
         """Start the incident due at `now` (ns); return a finished one."""
         done = self._finished(None)
         waiting = self._waiting
-        if waiting is not None and self._running is None and now >= waiting.end:
+        # Its end never comes if the clock of the capture was set back.
+        is_due = waiting is not None and (now >= waiting.end or 0 < now < waiting.begin)
+        if waiting is not None and self._running is None and is_due:
             self._start(waiting)
         return done
 

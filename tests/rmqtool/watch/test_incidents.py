@@ -8,11 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from analytics.diagnosis.context import Context
+from analytics.diagnosis.problem import ProblemSeverity
+from analytics.diagnosis.rules.overload.disk_full import RULE
 from dissectors.decode.pipeline import Decode
 from dissectors.tcp.formats import PCAP_HEADER, reader_of
+from rmqtool.summary.watch import ProblemChange, ProblemEvent
 from rmqtool.watch import incident_capture
 from rmqtool.watch.incident_capture import keep_incident
-from rmqtool.watch.incidents import IncidentOrder
+from rmqtool.watch.incidents import IncidentKeeper, IncidentOrder, KnownConnections
+from tests.analytics.diagnosis.made_rows import START, exchange, problems
 from tests.traffic.captures import pcap_of
 from tests.traffic.commands import send, sent
 from tests.traffic.talk import SECOND, End, Talk, merged
@@ -167,3 +172,25 @@ def test_a_copy_that_takes_too_long_leaves_nothing(
     kept = keep_incident(order(tmp_path, SAMPLE, "x"))
     assert "took longer than" in kept.error
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_clock_that_is_set_back_delays_no_incident(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[IncidentOrder] = []
+    monkeypatch.setattr(IncidentKeeper, "_start", lambda _, order: started.append(order))
+    keeper = IncidentKeeper(
+        *(tmp_path, ProblemSeverity.INFO, SECOND, SECOND, 3, 1 << 20, lambda *_: []),
+        KnownConnections(),
+    )
+    (problem,) = problems(RULE, [exchange(0, 310, 14, topic="t", remark="disk is full")])
+    before, after = START + 7200 * SECOND, START + SECOND  # two hours back
+    keeper.take([ProblemEvent(ProblemChange.STARTED, before, problem, None)], Context())
+    keeper.look(before)
+    keeper.look(0)  # no packet by the new clock yet
+    assert started == []
+    keeper.look(after)
+    assert len(started) == 1
+    keeper._waiting = None
+    keeper.take([ProblemEvent(ProblemChange.STARTED, after, problem, None)], Context())
+    assert keeper._waiting is not None
