@@ -8,7 +8,7 @@ from typing import Final
 from dissectors.quantities import counted
 from dissectors.remoting.code_sets import SENDS, STORED
 from dissectors.remoting.codes import ResponseCode
-from dissectors.remoting.topic_names import TRACE_TOPIC, is_trace_topic
+from dissectors.remoting.topic_names import DEFAULT_TOPIC, TRACE_TOPIC, is_trace_topic
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context, Need
@@ -20,6 +20,8 @@ from ..refused.acl_signature import reason_of
 
 FEWEST: Final = 2
 """minimum refused route requests: a client requests twice for one send"""
+SETTLED: Final = 3_000_000_000
+"""ns within which the client asks for TBW102 and sends, if the topic is created on demand"""
 _RIGHTS_ADVICE: Final = (
     "Give the account of these clients the right to send to the trace topic (mqadmin updateAcl; PUB"
     " in conf/plain_acl.yml of 4.x), or turn traces off in the clients."
@@ -58,7 +60,12 @@ class _Fold(Fold):
             return
         if self.refused.count:
             tally, why = self.refused, f"{counted(self.refused.count, 'trace')} refused"
-        elif self.unrouted.count >= FEWEST and not self.routed:
+        # With a route of TBW102, the first trace creates the topic: it may come after the capture.
+        elif (
+            self.unrouted.count >= FEWEST
+            and not self.routed
+            and not context.brokers_of(DEFAULT_TOPIC)
+        ):
             requests = counted(self.unrouted.count, "route request")
             tally, why = self.unrouted, f"the topic has no route ({requests} refused)"
         else:
@@ -68,6 +75,8 @@ class _Fold(Fold):
             Subject(topic=self.key),
         )
         case.details.append(f"clients: {counted_names(by_client(self.clients, context))}")
+        if tally is self.unrouted and (context.last_time or 0) - tally.first < SETTLED:
+            case.doubt("the capture ends before a trace could have created the topic")
         if self.without_right:
             case.advice = _RIGHTS_ADVICE
         yield case

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from analytics.diagnosis.problem import Confidence
 from analytics.diagnosis.rules.usage.trace_lost import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
@@ -44,6 +45,13 @@ def test_a_trace_topic_without_a_route() -> None:
     assert same_in_any_order(RULE, rows)
 
 
+def test_the_first_trace_may_come_after_the_capture() -> None:
+    (one,) = problems(RULE, [asked(0), asked(9)])
+    assert one.confidence is Confidence.LIKELY
+    (one,) = problems(RULE, [asked(0), asked(9), sent(5000, topic="Orders")])
+    assert one.confidence is Confidence.CERTAIN
+
+
 def test_traces_that_are_refused() -> None:
     (one,) = problems(RULE, [asked(0, 0), *(sent(at, MISSING) for at in range(1, 4))])
     assert one.title.startswith(f"message traces to {TOPIC} are lost: 3 traces refused;")
@@ -51,8 +59,13 @@ def test_traces_that_are_refused() -> None:
 
 @pytest.mark.parametrize(
     "more",
-    [[sent(9)], [sent(9, None)], [asked(9, 0)]],
-    ids=["stored", "no response", "a route"],
+    [
+        [sent(9)],
+        [sent(9, None)],
+        [asked(9, 0)],
+        [exchange(9, ROUTE, server_address=NAMESRV, topic="TBW102", facts=["route=7 8 8 0 b"])],
+    ],
+    ids=["stored", "no response", "a route", "the first trace will create the topic"],
 )
 def test_nothing_is_concluded(more: list[ExchangeRecord]) -> None:
     assert problems(RULE, [*(asked(at) for at in range(4)), *more]) == []
