@@ -18,7 +18,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context, Need
 from ...keys import SUCCESS
-from ...names import counted_names, only, times
+from ...names import Names, counted_names, only, times
 from ...problem import Case, Impact, ProblemSeverity, Subject, Tally, end_of, shown
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...spells import MAX_INTERVALS, Parts, spells
@@ -34,7 +34,7 @@ class _Sent:
     def __init__(self) -> None:
         self.tally = Tally()
         self.keys: set[str] = set()
-        self.clients: Counter[str] = Counter()
+        self.clients = Names()
 
     def join(self, other: _Sent) -> None:
         """Merge the sends of another period."""
@@ -78,7 +78,7 @@ class _Fold(Fold):
                 part.keys.add(key)
             at_limit = "" if DLQ_PREFIX in (row.topic or "") else " at the redelivery limit"
             part.tally.add(shown(row, f"sent to {row.topic}{at_limit}: stored"))
-            part.clients[row.client_address] += 1
+            part.clients.note(row.client_address)
 
     def cases(self, context: Context) -> Iterable[Case]:
         signs = [

@@ -17,8 +17,8 @@ from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context, Need
-from ...keys import SUCCESS, state_in
-from ...names import only
+from ...keys import SUCCESS, keep, state_in
+from ...names import MAX_NAMED, only
 from ...problem import Case, ProblemSeverity, Subject, duration, end_of, shown
 from ...rule import NO_OFFSETS, DiagnosisRule, Exchanges, Fold
 from ...spells import SpellTally
@@ -67,7 +67,7 @@ class _Fold(Fold):
             return
         text = f"{name} requested {counted(wanted, 'queue lock')} and got {got}"
         client.lost.at(end_of(row)).add(shown(row, text))
-        client.brokers.add(row.server_address)
+        keep(client.brokers, row.server_address, MAX_NAMED)
 
     def cases(self, context: Context) -> Iterable[Case]:
         lost = (

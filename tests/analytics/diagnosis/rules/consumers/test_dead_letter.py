@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from analytics.diagnosis.names import MAX_NAMED
 from analytics.diagnosis.problem import ProblemSeverity
 from analytics.diagnosis.rules.consumers.dead_letter import RULE
 from analytics.diagnosis.rules.consumers.returns import Returns
@@ -99,6 +100,16 @@ def test_more_messages_than_are_remembered_are_counted(monkeypatch: pytest.Monke
     (one,) = problems(RULE, [sent(at, f"K{at:02}", 3) for at in range(20)])
     assert one.count == 20
     assert "messages: K00, K01, K02, K03, K04" in one.details
+
+
+def test_the_clients_that_are_kept_are_bounded() -> None:
+    fold = RULE.new_fold("bills")
+    for number in range(2 * MAX_NAMED):
+        row = sent(number, f"K{number}", 3)
+        row.client_address = f"10.0.0.9:{number}"
+        fold.add_exchange(row)
+    ((*_, part),) = fold._sent.items()  # type: ignore[attr-defined]
+    assert (len(part.clients), part.tally.count) == (MAX_NAMED, 2 * MAX_NAMED)
 
 
 def test_a_consumer_of_grpc_says_itself_how_often_it_failed() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from analytics.diagnosis.names import MAX_NAMED
 from analytics.diagnosis.problem import Confidence
 from analytics.diagnosis.rules.consumers.orderly_lock_lost import RULE
 from dissectors.remoting.codes import RequestCode
@@ -37,6 +38,16 @@ def test_a_consumer_that_asks_in_vain() -> None:
     assert (one.count, one.confidence) == (5, Confidence.CERTAIN)
     assert (one.subject.client, one.subject.group) == ("heir@1", "bills")
     assert one.details[0] == "others that got locks: holder@1"
+
+
+def test_the_brokers_that_are_kept_are_bounded() -> None:
+    fold = RULE.new_fold("bills")
+    for number in range(2 * MAX_NAMED):
+        row = lock(number, 2, 0)
+        row.server_address = f"10.0.0.1:{number}"
+        fold.add_exchange(row)
+    (client,) = fold.clients.values()  # type: ignore[attr-defined]
+    assert len(client.brokers) == MAX_NAMED
 
 
 def test_a_queue_that_changes_hands_is_locked_after_a_while() -> None:
