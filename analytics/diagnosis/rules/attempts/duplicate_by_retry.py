@@ -10,7 +10,7 @@ from dissectors.quantities import counted
 from ...context import Context, Need
 from ...messages import ObservedMessage
 from ...names import first_of, listed, only, subject_of
-from ...problem import Case, Evidence, Impact, ProblemSeverity, shown, time_of
+from ...problem import Case, Evidence, Impact, ProblemSeverity, end_of, shown, time_of
 from ...rule import COVERED, DiagnosisRule, TallyFold
 from ...stored import SoughtMessages
 
@@ -85,7 +85,8 @@ def _response_before(message: ObservedMessage) -> str | None:
 
 def _evidence(message: ObservedMessage) -> tuple[Evidence, Evidence]:
     answered = [row for row in message.rows if row.response_code is not None]
-    first, last = answered[0], answered[-1]
+    # By their responses: that to the first send often comes last.
+    first, last = min(answered, key=end_of), max(answered, key=end_of)
     what = " and ".join(
         f"{row.offset_msg_id or row.response_name} at {row.server_address}" for row in answered[:3]
     )

@@ -7,7 +7,14 @@ import pytest
 from analytics.diagnosis.problem import Subject
 from analytics.diagnosis.rules.attempts.duplicate_by_retry import RULE
 
-from ...made_rows import problems_of_sample, same_in_any_order, sample
+from ...made_rows import (
+    START,
+    exchange,
+    problems,
+    problems_of_sample,
+    same_in_any_order,
+    sample,
+)
 
 GRPC = "grpc-flush-late-5x.pcap.gz"
 
@@ -33,3 +40,14 @@ def test_what_proxies_store_for_calls_is_no_copy() -> None:
 def test_the_order_of_rows_does_not_matter(name: str) -> None:
     rows = sample(name)
     assert same_in_any_order(RULE, rows.exchanges, rows.connections)
+
+
+def test_a_response_to_the_first_send_may_come_last() -> None:
+    send = {"topic": "Orders", "unique_key": f"{1:032X}", "message_count": 1}
+    rows = [
+        exchange(0, 310, latency_ms=3500, offset_msg_id="A", **send),
+        exchange(3000, 310, latency_ms=2, offset_msg_id="B", **send),
+    ]
+    (one,) = problems(RULE, rows)
+    assert (one.first_time, one.last_time) == (START + 3_002_000_000, START + 3_500_000_000)
+    assert one.evidence[0].time == one.first_time
