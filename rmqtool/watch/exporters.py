@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 from wsgiref.simple_server import WSGIRequestHandler, make_server
+
+from dissectors.endpoint import endpoint_text
 
 from ..ui.errors import reason_of
 from ..ui.extras import require
@@ -119,6 +122,7 @@ class MetricsServer:
         class Server(ThreadingWSGIServer):  # type: ignore[misc]
             """A server with a limit on concurrent requests."""
 
+            address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
             daemon_threads = True
             # At the end, a slow client must not hold up the watch.
             block_on_close = False
@@ -158,7 +162,8 @@ class MetricsServer:
         try:
             self._server = make_server(host, port, serve, Server, handler_class=_Handler)
         except OSError as error:
-            raise CommandError(f"--metrics: {host}:{port}: {reason_of(error)}") from None
+            place = endpoint_text(host, port)
+            raise CommandError(f"--metrics: {place}: {reason_of(error)}") from None
         self.port: int = self._server.server_port
         """port that it listens on"""
         thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import subprocess
 import threading
 import urllib.error
@@ -16,6 +17,7 @@ import pytest
 
 from dissectors.decode.pipeline import Decode
 from dissectors.rows.record import ExchangeRecord
+from rmqtool.ui.status import CommandError
 from rmqtool.watch import metrics as of
 from rmqtool.watch.exporters import MOST_REQUESTS, MetricsServer, prometheus_name
 from rmqtool.watch.metrics import METRICS, Count, Distribution, MetricKind, TrafficMetrics
@@ -152,8 +154,6 @@ def test_labels_can_be_encoded() -> None:
 @contextmanager
 def serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """A watch over a pipe that stays open, and the URL of its metrics."""
-    import socket
-
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [*PROGRAM, "watch", "-", "-T", "jsonl", "--metrics", f"127.0.0.1:{port}", *arguments]
@@ -216,6 +216,22 @@ def test_a_thread_that_cannot_start_takes_no_place(monkeypatch: pytest.MonkeyPat
                 with pytest.raises((ConnectionError, urllib.error.URLError)):
                     get(url)
         assert get(url)[0] == 200
+    finally:
+        server.close()
+
+
+def test_the_endpoint_can_listen_on_ipv6() -> None:
+    pytest.importorskip("prometheus_client")
+    try:
+        server = MetricsServer(("::1", 0), list, lambda: (True, {}))
+    except CommandError as error:
+        if "for hostname" in str(error):  # of the address, not of the machine
+            raise
+        pytest.skip(f"no IPv6: {error}")
+    try:
+        assert get(f"http://[::1]:{server.port}/healthz")[0] == 200
+        with pytest.raises(CommandError, match=re.escape(f"[::1]:{server.port}: ")):
+            MetricsServer(("::1", server.port), list, lambda: (True, {}))
     finally:
         server.close()
 
