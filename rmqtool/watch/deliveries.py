@@ -163,10 +163,13 @@ def webhook(url: str, pause: float = FIRST_PAUSE) -> Courier:
     assert target is not None
     headers = {"Content-Type": "application/json", "User-Agent": f"rmqtool/{VERSION}"}
 
+    # Named, because http.client takes the end of an IPv6 address for a missing port.
+    port = target.port or (443 if target.is_tls else 80)
+
     def post(event: WatchEvent) -> None:
         # http.client follows no redirects and knows no proxies.
         connect = http.client.HTTPSConnection if target.is_tls else http.client.HTTPConnection
-        connection = connect(target.host, target.port, timeout=TIMEOUT)
+        connection = connect(target.host, port, timeout=TIMEOUT)
         try:
             body = msgspec.json.encode(encodable_value(dict(event.value)))
             connection.request("POST", target.path, body, headers | target.headers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import socket
 import threading
@@ -83,6 +84,23 @@ def test_what_fails_is_tried_again_and_counted() -> None:
         courier.close()
     assert (courier.retries, courier.lost, len(one.bodies)) == (2, 0, 3)
     assert one.headers[0]["Authorization"] == "Basic bWU6c2VjcmV0"
+
+
+@pytest.mark.parametrize(("url", "port"), [("http://[::1]/x", 80), ("http://[::1]:8080/x", 8080)])
+def test_an_ipv6_address_needs_no_port(
+    url: str, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = []
+
+    def refuse(connection: http.client.HTTPConnection) -> None:
+        places.append((connection.host, connection.port))
+        raise ConnectionRefusedError("refused")
+
+    monkeypatch.setattr(http.client.HTTPConnection, "connect", refuse)
+    courier = webhook(url, pause=0.001)
+    courier.put(event(1))
+    courier.close()
+    assert set(places) == {("::1", port)}
 
 
 def test_a_redirect_is_a_failure_and_not_followed() -> None:
