@@ -231,6 +231,9 @@ class Context:
     """ns; None: no exchanges"""
     now: int = 0
     """ns, time of the last captured packet; 0: the capture has ended, so only rows count"""
+    _hosts: set[str] = field(default_factory=set, compare=False)
+    _hosts_of: int = field(default=0, compare=False)
+    """number of servers from which `_hosts` was made"""
 
     @property
     def last_time(self) -> int | None:
@@ -254,6 +257,13 @@ class Context:
     def is_proxy(self, address: str) -> bool:
         """Return whether the server at an address speaks gRPC and is not a broker."""
         return self.servers.get(address) == PROXY
+
+    def server_hosts(self) -> set[str]:
+        """Return the hosts of the servers."""
+        # Asked for each of many producers. No server is ever removed.
+        if len(self.servers) != self._hosts_of:
+            self._hosts, self._hosts_of = set(map(host_of, self.servers)), len(self.servers)
+        return self._hosts
 
     def server(self, address: str) -> str:
         """Return the name of the broker at an address; for other servers the address."""

@@ -372,7 +372,7 @@ def _digits_of_all(keys: Sequence[str | None]) -> str | None:
 
 def _relayed(key: str, host: str, context: Context) -> bool:
     """Return whether a server relays it for a client elsewhere, as its UNIQ_KEY shows."""
-    if len(key) != _IPV4_KEY or not any(host_of(address) == host for address in context.servers):
+    if len(key) != _IPV4_KEY or host not in context.server_hosts():
         return False
     address = hex_bytes_of(key[:8])
     if address is None:

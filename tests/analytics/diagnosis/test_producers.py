@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from analytics.diagnosis import context
 from analytics.diagnosis import producers as of
 from analytics.diagnosis.context import Context
 from analytics.diagnosis.keys import flow_of
@@ -12,6 +13,7 @@ from analytics.diagnosis.producers import (
     ProducerSends,
     process_digits,
 )
+from dissectors.endpoint import host_of
 from dissectors.rows.record import ExchangeRecord
 from replay.fault import FaultSettings
 
@@ -76,3 +78,24 @@ def test_a_relay_sends_on_for_several_processes(monkeypatch: pytest.MonkeyPatch)
     for row in rows:
         fold.adder_of(flow_of(row))([row])
     assert sorted(len(one.marks) for one in fold.sends.values()) == [1, 2]
+
+
+def test_many_producers_do_not_look_at_each_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    def counting(address: str) -> str:
+        nonlocal looks
+        looks += 1
+        return host_of(address)
+
+    monkeypatch.setattr(of, "host_of", counting)
+    monkeypatch.setattr(context, "host_of", counting)
+    known = Context()
+    known.servers = {f"10.0.1.{number}:10911": "broker" for number in range(100)}
+    assert [of._relayed(key(number), f"10.0.1.{number}", known) for number in range(50)] == [
+        True
+    ] * 50
+    assert not of._relayed(key(1), "10.0.2.1", known)
+    assert looks == 100
+    known.servers["10.0.2.1:10911"] = "broker"
+    assert of._relayed(key(1), "10.0.2.1", known)
