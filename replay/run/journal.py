@@ -229,6 +229,23 @@ def create_journal(folder: Path, run: Run) -> None:
 
 
 @contextmanager
+def locked_journal(folder: Path) -> Iterator[None]:
+    """Keep other runs out of a journal, which would send its steps twice; JournalError if one has
+    it.
+
+    Forked processes share the lock.
+    """
+    with (folder / RUN).open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise JournalError(f"{folder} is in use by a run that has not ended") from None
+        except OSError:  # a file system without locks
+            pass
+        yield
+
+
+@contextmanager
 def _write_errors(path: Path) -> Iterator[None]:
     """Convert an OSError of a write to a JournalError that names the file."""
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +35,7 @@ from replay.run.journal import (
     Progressed,
     count_skipped,
     create_journal,
+    locked_journal,
     read_run,
     read_steps,
     sources_of,
@@ -125,6 +126,8 @@ class _Sending:
         self._stopped = False
         self._budget = Budget(request.max_output)
         self._before: Progressed | None = None
+        self._held = ExitStack()
+        """ends with the run: the lock of the journal"""
         self._killed = ""
         self._notes: dict[str, None] = {}
         self._progress = _ReplayProgress(sys.stderr, not self._request.quiet, "sends")
@@ -132,6 +135,10 @@ class _Sending:
 
     def run(self) -> ExitStatus:
         """Run the replay and return the exit status."""
+        with self._held:
+            return self._run()
+
+    def _run(self) -> ExitStatus:
         request = self._request
         config, sandbox, own = self._config(), self._sandbox(), OwnConnections()
         if self._request.is_live:  # the live capture includes our own connections
@@ -394,6 +401,7 @@ class _Sending:
                 exists = isinstance(error, JournalRefused)
                 status = ExitStatus.USAGE if exists else ExitStatus.FAILURE
                 raise CommandError(str(error), status=status) from None
+        self._held.enter_context(locked_journal(folder))
         return folder, run
 
     def _sources(self) -> list[SourceEntry]:
@@ -403,6 +411,7 @@ class _Sending:
 
     def _resumed(self, folder: Path) -> tuple[Path, Run]:
         run = read_run(folder)
+        self._held.enter_context(locked_journal(folder))
         self._before = Progressed()
         for row in self._before.receive(read_steps(folder)):
             assert isinstance(row, OutcomeEntry)

@@ -422,6 +422,26 @@ def test_a_resumed_run_adds_the_skipped_sends_that_are_missing(
         assert list(read_skipped(journal)) == skipped
 
 
+@pytest.mark.parametrize("jobs", [(), ("--jobs", "2")])
+def test_two_runs_do_not_share_a_journal(
+    box: SandboxThread, tmp_path: Path, jobs: tuple[str, ...]
+) -> None:
+    journal = tmp_path / "run"
+    target = ("-n", box.namesrv, *jobs)
+    command = [*PROGRAM, "replay", str(SAMPLES / "send-sync-5x.pcap"), *target, "--rate", "6/min"]
+    with subprocess.Popen([*command, "-o", str(journal)], cwd=ROOT) as running:
+        try:
+            wait_for("a send", lambda: (journal / "steps.jsonl").exists() and _outcomes(journal))
+            again = rmqtool("replay", "--resume", journal, *target, "--top-speed")
+            assert (again.status, again.out) == (1, "")
+            assert again.err == f"rmqtool: {journal} is in use by a run that has not ended\n"
+        finally:
+            running.send_signal(signal.SIGINT)
+    ended = rmqtool("replay", "--resume", journal, *target, "--top-speed")
+    assert ended.status == 0, ended
+    assert {len(copies) for copies in _messages_sent(box).values()} == {1}
+
+
 def test_a_journal_is_not_overwritten(box: SandboxThread, tmp_path: Path) -> None:
     arguments = ("-n", box.namesrv, "--top-speed", "-o", tmp_path / "run")
     assert _replay("send-sync-5x", *arguments).status == 0
