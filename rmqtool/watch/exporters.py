@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -118,11 +117,13 @@ class MetricsServer:
         registry.register(_Collector(families))
         metrics = make_wsgi_app(registry)
         places = threading.BoundedSemaphore(MOST_REQUESTS)
+        families_of_addresses = type(ThreadingWSGIServer.address_family)
 
         class Server(ThreadingWSGIServer):  # type: ignore[misc]
             """A server with a limit on concurrent requests."""
 
-            address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+            # The base class has that of IPv4.
+            address_family = families_of_addresses["AF_INET6" if ":" in address[0] else "AF_INET"]
             daemon_threads = True
             # At the end, a slow client must not hold up the watch.
             block_on_close = False

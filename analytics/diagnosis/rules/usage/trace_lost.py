@@ -20,7 +20,7 @@ from ..refused.acl_signature import reason_of
 
 FEWEST: Final = 2
 """minimum refused route requests: a client requests twice for one send"""
-SETTLED: Final = 3_000_000_000
+SETTLED: Final = 1_000_000_000
 """ns within which the client asks for TBW102 and sends, if the topic is created on demand"""
 _RIGHTS_ADVICE: Final = (
     "Give the account of these clients the right to send to the trace topic (mqadmin updateAcl; PUB"
