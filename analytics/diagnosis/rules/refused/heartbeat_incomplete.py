@@ -13,7 +13,7 @@ from dissectors.remoting.row_facts.names import MAX_FACTS
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context, Need
-from ...keys import HEARTBEAT, Add, Flow, whole
+from ...keys import HEARTBEAT, Add, Flow, keep_least, whole
 from ...names import listed, only
 from ...problem import (
     Case,
@@ -33,8 +33,10 @@ from ...rule import DiagnosisRule, Exchanges, Fold
 
 LEAST: Final = 2
 """refused pulls after such a heartbeat: one may have overtaken it"""
-MAX_ROWS: Final = 50_000
-"""maximum heartbeats and refused pulls"""
+MAX_PLACES: Final = 50_000
+"""maximum groups and connections with heartbeats"""
+MAX_PULLS: Final = 50_000
+"""maximum refused pulls"""
 _UNKNOWN: Final = int(ResponseCode.SUBSCRIPTION_NOT_EXIST)
 _Place = tuple[str, str, str]
 """group, and `address:port` of the client and the broker: a group on one connection"""
@@ -51,48 +53,43 @@ class _Pull(NamedTuple):
 class _Fold(Fold):
     def __init__(self, key: str) -> None:
         super().__init__(key)
-        self._short: dict[_Place, list[Evidence]] = {}
-        """heartbeats with the group but without its subscriptions"""
-        self._whole: dict[_Place, list[int]] = {}
-        """times of heartbeats with its subscriptions"""
+        self._short: dict[_Place, Evidence] = {}
+        """first heartbeat with the group but without its subscriptions"""
+        self._whole: dict[_Place, int] = {}
+        """time of the first heartbeat with its subscriptions"""
         self._refused: dict[_Place, list[_Pull]] = {}
-        self._rows = 0
+        self._pulls = 0
 
     def adder_of(self, flow: Flow) -> Add:
         return self._add_beats if flow.request_code == HEARTBEAT else self._add_pulls
 
-    def _has_room(self) -> bool:
-        self._rows += 1
-        return self._rows <= MAX_ROWS
-
     def _add_beats(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:
             # A list that reached the limit may lack subscriptions that the heartbeat had.
-            if row.response_time is None or len(row.facts) >= MAX_FACTS or not self._has_room():
+            if row.response_time is None or len(row.facts) >= MAX_FACTS:
                 continue
             subscribed = {subscription.group for subscription in subscriptions_in(row.facts)}
             for group in consumers_in(row.facts):
                 place = group.name, row.client_address, row.server_address
                 if group.name in subscribed:
-                    self._whole.setdefault(place, []).append(row.response_time)
+                    keep_least(self._whole, place, row.response_time, MAX_PLACES)
                 else:
                     evidence = asked(row, f"HEART_BEAT of {group.name} without subscriptions")
-                    self._short.setdefault(place, []).append(evidence)
+                    keep_least(self._short, place, evidence, MAX_PLACES)
 
     def _add_pulls(self, rows: Sequence[ExchangeRecord]) -> None:
         for row in rows:
-            if self._has_room():
+            if self._pulls < MAX_PULLS:
+                self._pulls += 1
                 place = row.group or "", row.client_address, row.server_address
                 pull = _Pull(end_of(row), row.topic or "", shown(row))
                 self._refused.setdefault(place, []).append(pull)
 
     def cases(self, context: Context) -> Iterable[Case]:
-        for place, beats in sorted(self._short.items()):
-            first = min(beats, key=lambda beat: (beat.time, beat.packet or 0))
-            named = self._whole.get(place, [])
-            if any(time <= first.time for time in named):
+        for place, first in sorted(self._short.items(), key=lambda item: item[0]):
+            known_since = self._whole.get(place)
+            if known_since is not None and known_since <= first.time:
                 continue  # the broker knows them from this connection
-            known_since = min(named, default=None)
             pulls = sorted(
                 pull
                 for pull in self._refused.get(place, [])

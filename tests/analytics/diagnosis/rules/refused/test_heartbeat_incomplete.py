@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from analytics.diagnosis.problem import ProblemState
+from analytics.diagnosis.rules.refused import heartbeat_incomplete
 from analytics.diagnosis.rules.refused.heartbeat_incomplete import RULE
 from dissectors.remoting.codes import RequestCode, ResponseCode
 from dissectors.rows.record import ExchangeRecord
@@ -54,3 +57,11 @@ def test_it_goes_on_where_no_whole_heartbeat_follows() -> None:
     assert (one.count, one.subject.group, one.subject.client) == (3, "g", "c")
     (ended,) = problems(RULE, [*rows, beat(2000, WHOLE)])
     assert (ended.count, ended.state) == (2, ProblemState.OVER)
+
+
+def test_heartbeats_before_it_take_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat_incomplete, "MAX_PLACES", 10)
+    monkeypatch.setattr(heartbeat_incomplete, "MAX_PULLS", 10)
+    others = [beat(at, WHOLE, client_address="10.0.0.8:40000") for at in range(20)]
+    (one,) = problems(RULE, [*others, beat(100, SHORT), pull(900), pull(1800), pull(2700)])
+    assert one.count == 3
