@@ -213,7 +213,7 @@ class QueueOwnership:
 
     def queue_rows(self) -> Rows:
         """Return the rows of the queues table."""
-        rows = []
+        rows: Rows = []
         for place, queue in sorted(self._queues.items()):
             holders = _ordered(queue)
             # from the end, because a search from each period on would be quadratic

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Final
 
 from ..foreign import base64_of, hex_bytes_of, hexadecimal_of, natural_of
-from ..remoting.bodies.secrets import IN_REMARK
+from ..remoting.headers import covered_remark
 from ..remoting.ids.message_ids import GRPC_ID, decode_recall_handle, encode_recall_handle
 from ..remoting.ids.trace_context import SW8, TRACEPARENT, decode_sw8, decode_traceparent
 from ..remoting.topic_names import DLQ_PREFIX, RETRY_PREFIX
@@ -153,8 +153,7 @@ class Pseudonyms:
 
         `words`: words that are not names.
         """
-        if "secret" in text.lower():  # no option keeps a secret key
-            text = IN_REMARK.sub(lambda found: found[1] + "*" * len(found[2]), text)
+        text = covered_remark(text)  # no option keeps a secret key
         if "remarks" in self._keep or not text:
             return text
         self.replaced["remarks"] += 1

@@ -12,7 +12,7 @@ from typing import Final
 
 from ..conversations.conversation import Pdu
 from ..endpoint import host_of
-from ..remoting.bodies.secrets import shown_remark
+from ..remoting.headers import shown_remark
 from ..remoting.send_fields import BROKERS, TOPICS, first_of, send_fields_of
 from ..remoting.versions import version_name
 from ..rows.command_record import COMMAND_COLUMNS

@@ -26,12 +26,11 @@ from ..remoting.bodies.registry import body_form, body_value, decode_body
 from ..remoting.bodies.secrets import (
     data_without_secrets,
     has_no_secret,
-    shown_remark,
     text_without_secrets,
 )
 from ..remoting.code_names import request_name, response_name
 from ..remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
-from ..remoting.headers import ShownHeader, TypedHeader, mask_secret, shown_header
+from ..remoting.headers import ShownHeader, TypedHeader, mask_secret, shown_header, shown_remark
 from ..remoting.ids.parts import header_parts, property_parts
 from ..remoting.messages.orphan_responses import request_code_of_response
 from ..remoting.versions import V4_1_0_SNAPSHOT, version_name

@@ -27,11 +27,11 @@ from ..findings import Finding, FindingKind, undecoded
 from ..grpc.command import NO_CODE, CallCommand
 from ..json_bytes import ABSENT, NOTHING, PLACE_END
 from ..remoting import row_bodies
-from ..remoting.bodies.secrets import shown_remark
 from ..remoting.broker_addresses import named_address
 from ..remoting.code_names import request_name
 from ..remoting.codes import RequestCode
 from ..remoting.command import JSON
+from ..remoting.headers import shown_remark
 from ..remoting.ids.message_ids import latest_before, month_offset_at
 from ..remoting.messages.properties import decode_properties
 from ..remoting.row_facts.ext_fields import (

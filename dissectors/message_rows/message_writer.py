@@ -25,10 +25,10 @@ from ..conversations.header_view import (
     queue_offset_of,
 )
 from ..json_bytes import ABSENT, NOTHING, PLACE_END, put_hex
-from ..remoting.bodies.secrets import shown_remark
 from ..remoting.code_names import request_name, response_name
 from ..remoting.code_sets import STORED as STORED_CODES
 from ..remoting.codes import ResponseCode
+from ..remoting.headers import shown_remark
 from ..remoting.ids.message_ids import decode_recall_handle, physical_offset_at, physical_offset_of
 from ..remoting.messages.message import StoredMessage
 from ..remoting.messages.properties import decode_properties

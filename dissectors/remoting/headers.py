@@ -7,6 +7,7 @@ RemotingCommand.decodeCommandCustomHeader, makeCustomHeaderToNet, CommandCustomH
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, final
@@ -337,3 +338,24 @@ def shown_letters(name: str) -> int | None:
     if any(word in lower for word in SECRET_WORDS):
         return 0
     return _SHOWN_LETTERS.get(lower.rpartition(".")[2])
+
+
+_IN_REMARK: Final = r"(?im)(secret_?key=)(.+?)(?= cannot be null|[,;]|$)"
+"""The secret key in a remark; compiled where one has it, because compiling slows down the start."""
+
+
+def shown_remark(remark: str | None) -> str | None:
+    """Mask the secret key in a remark: ACL 1.0 repeats one that is too short.
+
+    RocketMQ: SessionCredentials and PlainPermissionManager.
+    """
+    if remark and "secret" in remark.lower():
+        return re.sub(_IN_REMARK, rf"\1{_MASK}", remark)
+    return remark
+
+
+def covered_remark(remark: str) -> str:
+    """Cover the secret key in a remark, whose length stays."""
+    if "secret" in remark.lower():
+        return re.sub(_IN_REMARK, lambda found: found[1] + "*" * len(found[2]), remark)
+    return remark

@@ -22,9 +22,9 @@ from dissectors.decode.command_row import (
 from dissectors.decode.pipeline import CommandSeen, Decode
 from dissectors.remoting.bodies.secrets import (
     data_without_secrets,
-    shown_remark,
     text_without_secrets,
 )
+from dissectors.remoting.headers import shown_remark
 from dissectors.tcp.capture import packet_number
 
 from ..ui.console import MOST_OF_VALUE, UNLIMITED, Style, one_line, styled

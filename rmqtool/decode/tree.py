@@ -33,9 +33,8 @@ from dissectors.grpc.command import CallCommand
 from dissectors.printable import MOST_SHOWN
 from dissectors.quantities import counted
 from dissectors.remoting.bodies.body import MESSAGE_NAMES, Body, ShownMessage
-from dissectors.remoting.bodies.secrets import shown_remark
 from dissectors.remoting.flags import describe_command_flag, meaning_of
-from dissectors.remoting.headers import ShownHeader, header_fields
+from dissectors.remoting.headers import ShownHeader, header_fields, shown_remark
 from dissectors.remoting.versions import version_name
 from dissectors.rows.outcome import is_notable
 from dissectors.tcp.capture import capture_index, packet_number

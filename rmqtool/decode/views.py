@@ -22,7 +22,7 @@ from dissectors.decode.pipeline import CommandSeen, Decode, settled_by
 from dissectors.findings import Finding
 from dissectors.processes.choice import command_lines_of
 from dissectors.processes.command_lines import CommandLines
-from dissectors.remoting.bodies.secrets import shown_remark
+from dissectors.remoting.headers import shown_remark
 from dissectors.rows.encoded import EncodedRows, RowForm
 from dissectors.rows.outcome import is_notable
 from dissectors.tcp.capture import capture_index, packet_number

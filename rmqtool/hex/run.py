@@ -22,8 +22,8 @@ from dissectors.findings import Finding, Severity
 from dissectors.ports import BROKER
 from dissectors.quantities import counted
 from dissectors.remoting.bodies.custom import decoding_with
-from dissectors.remoting.bodies.secrets import shown_remark
 from dissectors.remoting.framing.frame import PREFIX, is_prefix, total_of
+from dissectors.remoting.headers import shown_remark
 
 from ..decode.options import View
 from ..decode.sinks import with_cut

@@ -39,8 +39,6 @@ _BRACKET: Final = re.compile(r"""[{}\[\]]|"(?:[^"\\]|\\.)*+"?""", re.DOTALL)
 """A bracket, or a string, which may have brackets of its own."""
 _IN_URL: Final = re.compile(r"(://[^\s/:@]+:)[^\s/@]+@")
 """The password in http://user:password@host."""
-IN_REMARK: Final = re.compile(r"(?i)(secret_?key=)(.+?)(?= cannot be null|[,;]|$)", re.MULTILINE)
-"""The secret key in a remark, and what comes before it."""
 _WORDS: Final = tuple(word.lower() for word in (*SECRET_WORDS, *SECRET_FIELDS))
 _IN_SECRETS: Final = tuple(word.encode() for word in _WORDS)
 _MASK: Final = "***"  # as of `mask_secret`
@@ -85,16 +83,6 @@ def _masked(name: object, value: object) -> object:
 def _may_hold_secret(text: str) -> bool:
     lower = text.lower().replace("-", "").replace("_", "")
     return "://" in lower or any(word in lower for word in _WORDS)
-
-
-def shown_remark(remark: str | None) -> str | None:
-    """Mask the secret key in a remark: ACL 1.0 repeats one that is too short.
-
-    RocketMQ: SessionCredentials and PlainPermissionManager.
-    """
-    if remark and "secret" in remark.lower():
-        return IN_REMARK.sub(r"\1***", remark)
-    return remark
 
 
 def data_without_secrets(data: bytes) -> bytes:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.bodies.secrets import shown_remark, text_without_secrets, without_secrets
+from dissectors.remoting.bodies.secrets import text_without_secrets, without_secrets
+from dissectors.remoting.headers import shown_remark
 
 
 def test_secrets_are_masked_wherever_they_are() -> None:
