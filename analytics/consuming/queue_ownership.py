@@ -217,8 +217,9 @@ class QueueOwnership:
         for place, queue in sorted(self._queues.items()):
             holders = _ordered(queue)
             # from the end, because a search from each period on would be quadratic
-            following = later = None
-            of_queue = []
+            following: Holder | None = None
+            later: Holder | None = None
+            of_queue: Rows = []
             for holder in reversed(holders):
                 if later is not None and later.client != holder.client:
                     following = later

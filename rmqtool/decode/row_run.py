@@ -19,7 +19,6 @@ from ..ui.common_options import RowFormat
 from ..ui.console import Terminal, one_line, terminal_of_output
 from ..ui.figures import clock, duration, moment
 from ..ui.json_array import rows_output
-from ..ui.json_text import encoded_json
 from ..ui.option_values import usage_error, where_option
 from ..ui.output import Output
 from .options import DecodeRequest, View
@@ -131,6 +130,7 @@ def chosen_sink(
 
 def _text(get: Callable[[Any], object]) -> Callable[[Any], object]:
     """Return a getter of values as JSON text."""
+    from ..ui.json_text import encoded_json  # loads slowly
 
     def text(row: object) -> object:
         value = get(row)
