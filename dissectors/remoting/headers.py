@@ -340,7 +340,7 @@ def shown_letters(name: str) -> int | None:
     return _SHOWN_LETTERS.get(lower.rpartition(".")[2])
 
 
-_IN_REMARK: Final = r"(?im)(secret_?key=)(.+?)(?= cannot be null|[,;]|$)"
+_IN_REMARK: Final = r"(?im)(secret_?key=)(.{1,256}?(?= cannot be null)|.+?(?=[,;]|$))"
 """The secret key in a remark; compiled where one has it, because compiling slows down the start."""
 
 

@@ -28,7 +28,9 @@ do
           add_json(view, inner, member, format("[%d]", index - 1), path .. "[]", raw, range, secret)
         else
           local label = key.text or sub(raw, key.first, key.last)
-          local here = texts.is_secret(label) and label or secret
+          -- The keys of a table are topics or groups, which may be called like a secret.
+          local is_name = find(name, "Table$") and (value.members or value.items)
+          local here = not is_name and texts.is_secret(label) and label or secret
           add_json(view, inner, value, label, path .. "." .. (key.text or "{}"), raw, range, here)
         end
       end
@@ -95,7 +97,10 @@ do
   local function dissect_text(view, tree, range)
     if view.visible or view.some and messages.is_wanted(view, tree, fields.text) then
       local raw = range:raw(0, math.min(range:len(), TEXT_LIMIT))
-      tree:add(fields.text, range, texts.shown(texts.masked("", raw)))
+      local text = gsub(raw, "[^\n]+", function(line) -- a long one with a secret is cut
+        return texts.masked("", line)
+      end)
+      tree:add(fields.text, range, texts.shown(text))
     end
     return nil
   end

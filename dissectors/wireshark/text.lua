@@ -339,11 +339,22 @@ do
 
   -- The last position of a value: before its quote, which has backslashes in a JSON text within a
   -- JSON text; without quotes, that of the line or the word.
-  local function value_end(text, at, slashes, quote, is_line)
-    local opened = quote == "" and string.match(text, "^[{%[]", at)
-    if opened then
-      local _, last = find(text, opened == "{" and "^%b{}" or "^%b[]", at)
-      return last or #text
+  local value_end
+  function value_end(text, at, slashes, quote, is_line)
+    if quote == "" and find(text, "^[{%[]", at) then
+      local depth, place = 0, at
+      repeat -- strings may have brackets of their own
+        local _, last, what = find(text, "([%[%]{}\"])", place)
+        if not last then
+          return #text
+        elseif what == '"' then
+          last = value_end(text, last + 1, "", '"', false) + 1
+        else
+          depth = depth + (find(what, "[{%[]") and 1 or -1)
+        end
+        place = last + 1
+      until depth == 0
+      return place - 1
     elseif quote == "" then
       local _, last = find(text, is_line and "^[^\n]*" or "^[^\"'%s,;&}%]]*", at)
       return last
@@ -366,7 +377,7 @@ do
   -- as values. What is longer than INNER_LIMIT is cut, because the search is quadratic in names.
   local function without_inner(value)
     if find(value, "://", 1, true) then -- the password in http://user:password@host
-      value = gsub(value, "(://[^%s/:@]+:)[^%s/@]+@", "%1***@")
+      value = gsub(value, "(://[^%s/:@\"']+:)[^%s/@\"']+@", "%1***@")
     end
     local lower, found = gsub(string.lower(value), "[-_]", ""), false
     for _, word in ipairs(tables.secret_words) do
@@ -425,10 +436,9 @@ do
       if not equals then
         return table.concat(parts) .. sub(value, at)
       end
-      local stop = find(value, "[,;\n]", equals) or #value + 1
-      local said = find(sub(lower, equals, stop - 1), " cannot be null", 1, true)
+      local said = find(sub(lower, equals, equals + 270), " cannot be null", 1, true)
       parts[#parts + 1] = sub(value, at, equals) .. "***"
-      at = said and equals + said - 1 or stop
+      at = said and equals + said - 1 or find(value, "[,;\n]", equals) or #value + 1
     end
   end
 

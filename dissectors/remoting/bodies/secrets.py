@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Final
 
 from ...foreign import hexadecimal_of
@@ -33,14 +34,18 @@ _VALUE: Final = re.compile(
     # in a JSON text that is itself in a string: up to the quote with as many backslashes
     r"""|(\\++)(["'])(?P<inner>.*?)(?:(?<!\\)\3\4|\Z)"""
     r"""|(?P<plain>[^\s"',;&}\]]+)""",
-    re.DOTALL,
+    re.DOTALL | re.ASCII,  # bytes are searched, too: A0 is part of a character, and no blank
 )
+_OPENED: Final = re.compile(r"""\\+["']""")
+_NO_SECRETS: Final = frozenset(("true", "false", "null"))
 _BRACKET: Final = re.compile(r"""[{}\[\]]|"(?:[^"\\]|\\.)*+"?""", re.DOTALL)
 """A bracket, or a string, which may have brackets of its own."""
-_IN_URL: Final = re.compile(r"(://[^\s/:@]+:)[^\s/@]+@")
+_IN_URL: Final = re.compile(r"""://[^\s/:@"']+:([^\s/@"']+)@""", re.ASCII)
 """The password in http://user:password@host."""
 _WORDS: Final = tuple(word.lower() for word in (*SECRET_WORDS, *SECRET_FIELDS))
 _IN_SECRETS: Final = tuple(word.encode() for word in _WORDS)
+_TABLE: Final = "Table"
+"""last letters of the name of a map, such as topicConfigTable"""
 _MASK: Final = "***"  # as of `mask_secret`
 _LEFT_OUT: Final = b"-_"
 """characters allowed between the words of a secret's name"""
@@ -72,6 +77,12 @@ def without_secrets(value: object) -> object:
 
 
 def _masked(name: object, value: object) -> object:
+    if isinstance(name, str) and name.endswith(_TABLE) and isinstance(value, dict):
+        # Its keys are topics, groups, or clients, which may be called like a secret.
+        return {
+            key: _masked(key, item) if isinstance(item, str) else without_secrets(item)
+            for key, item in value.items()
+        }
     if not isinstance(name, str) or shown_letters(name) is None:
         # A member without a secret's name may hold a whole configuration as text.
         return without_secrets(value)
@@ -95,15 +106,25 @@ def text_without_secrets(text: str) -> str:
     """Mask the values after names of secrets in the text of a body."""
     parts: list[str] = []
     done = 0
-    for name, start, end in secrets_in(text):
-        parts += (text[done:start], mask_secret(name, text[start:end]))
-        done = end
-    shown = "".join((*parts, text[done:]))
-    return _IN_URL.sub(r"\1***@", shown) if "://" in shown else shown
+    for name, start, end in sorted(secrets_in(text), key=itemgetter(1)):
+        if start >= done:
+            parts += (text[done:start], mask_secret(name, text[start:end]))
+            done = end
+    return "".join((*parts, text[done:]))
 
 
 def secrets_in(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the secrets in a text that need not be JSON: name, start and end of the value."""
+    """Yield the secrets in a text that need not be JSON: name, start and end of the value.
+
+    Those in URLs come last, and may overlap others.
+    """
+    yield from _assigned_in(text)
+    for match in _IN_URL.finditer(text):
+        yield "password", *match.span(1)
+
+
+def _assigned_in(text: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the values after names of secrets, in order."""
     masked = 0
     for match in _ASSIGNED.finditer(text):
         if match.start() < masked or match["separator"] is None:
@@ -115,13 +136,17 @@ def secrets_in(text: str) -> Iterator[tuple[str, int, int]]:
         if match["before"] is not None and match["quote"] is None:
             # A line of properties: its value may have blanks, commas, and quotes.
             in_quotes = match["before"].strip(" \t-") != ""
-            value = _TO_LINE_END_IN_QUOTES if in_quotes else _TO_LINE_END
+            if not in_quotes:
+                value = _TO_LINE_END
+            elif _OPENED.match(text, match.end()) is None:
+                value = _TO_LINE_END_IN_QUOTES
         if value is _VALUE and text[match.end() : match.end() + 1] in ("{", "["):
             masked = _container_end(text, match.end())
             yield name, match.end(), masked
         elif (found := value.match(text, match.end())) is not None:
             masked = found.end()
-            yield name, *found.span(found.lastgroup or 0)
+            if found.lastgroup != "plain" or found[0] not in _NO_SECRETS:
+                yield name, *found.span(found.lastgroup or 0)
 
 
 def _container_end(text: str, at: int) -> int:

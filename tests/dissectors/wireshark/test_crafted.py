@@ -367,7 +367,7 @@ INNER = (
     b"metricsGrpcExporterTarget=http://u:hidden-8@collector:4317\n"
     b"metricsGrpcExporterHeader=Authorization:Bearer hidden-9\n"
     b'note={"password":"it\'s \\"hidden-10","b":"kept"}\n'
-    b'more={"password":[{"a":"hidden-15"},"hidden-16"],"b":"kept"}\n'
+    b'more={"password":[{"a":"hidden-15}"},"hidden-16"],"b":"http://c:1","d":"e@f"}\n'
 )
 
 
@@ -406,7 +406,7 @@ def test_secrets_are_not_shown(dissector: Path, capture: Capture) -> None:
     assert lines[:2] == ["brokerName=a", "brokerPassword=***"]
     assert lines[-2:] == [
         'note={"password":"***","b":"kept"}',
-        'more={"password":***,"b":"kept"}',
+        'more={"password":***,"b":"http://c:1","d":"e@f"}',
     ]
     assert texts_of(found[5], "rocketmq.remark") == [remark.replace("hidden-14", "***")]
     assert lines[4] == 'initAuthenticationUser={"username":"admin","password":"***"}'

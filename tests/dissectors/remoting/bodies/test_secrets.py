@@ -8,7 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.remoting.bodies.secrets import text_without_secrets, without_secrets
+from dissectors.remoting.bodies.secrets import (
+    data_without_secrets,
+    text_without_secrets,
+    without_secrets,
+)
 from dissectors.remoting.headers import shown_remark
 
 
@@ -44,6 +48,21 @@ def test_secrets_are_masked_wherever_they_are() -> None:
     assert without_secrets("password: hidden") == "password: ***"
 
 
+def test_topics_may_be_called_like_a_secret() -> None:
+    table = {"password-reset": {"perm": 6}, "secrets": [1], "signature": 2}
+    assert without_secrets({"topicConfigTable": table}) == {"topicConfigTable": table}
+    inner = {"statusTable": {"secret": {"password": "h"}}, "configTable": {"password": "h"}}
+    assert without_secrets(inner) == {
+        "statusTable": {"secret": {"password": "***"}},
+        "configTable": {"password": "***"},
+    }
+
+
+def test_a_password_need_not_be_ascii() -> None:
+    data = "x; password=密码123 y".encode()
+    assert data_without_secrets(data) == b"x; password=*** y"
+
+
 def test_secrets_inside_of_texts_are_masked() -> None:
     """As brokers with ACL 2.0 have them in their configuration."""
     value = {
@@ -74,6 +93,13 @@ def test_secrets_inside_of_texts_are_masked() -> None:
         ('{"password":["h",{"a":"h}"}],"b":[1]}', '{"password":***,"b":[1]}'),
         ('{"password":{"a":["h', '{"password":***'),
         ('{"password"\n:\n          "h"}', '{"password"\n:\n          "***"}'),
+        (
+            '{"password":null,"hasPassword":true,"b":1}',
+            '{"password":null,"hasPassword":true,"b":1}',
+        ),
+        (r'["x","password=\"h h\""]', r'["x","password=\"***\""]'),
+        (r'{"a":"b: 1\nsecretKey: \"h\"\nc: 1"}', r'{"a":"b: 1\nsecretKey: \"***\"\nc: 1"}'),
+        ('{"a":"http://b:1","c":"d@e","f":1}', '{"a":"http://b:1","c":"d@e","f":1}'),
         ('{"config":"secretKey=h"}', '{"config":"secretKey=***"}'),
         ("a=http://u:hidden@host:4317/b", "a=http://u:***@host:4317/b"),
         ("brokerPassword=a, h\nb=1", "brokerPassword=***\nb=1"),
@@ -107,6 +133,7 @@ def test_what_is_cut_off_shows_no_secret(members: object, indent: int | None, cu
 def test_the_secret_key_in_a_remark_is_masked() -> None:
     said = "The accessKey=user and secretKey={} cannot be null and length should longer than 6"
     assert shown_remark(said.format("a b")) == said.format("***")
+    assert shown_remark(said.format("a,b")) == said.format("***")
     assert shown_remark("no secret") == "no secret"
     assert shown_remark(None) is None
 

@@ -68,6 +68,8 @@ def test_a_credential_that_is_cut_off_has_a_range() -> None:
         ),
         ("User [password=a, name=b]", "User [password=*, name=b]"),
         ("topic=T, keys: K", "topic=T, keys: K"),
+        ('{"a":"http://user:b@host"}', '{"a":"http://user:*@host"}'),
+        ("x; password=密码 y", "x; password=* y"),
     ],
 )
 def test_credentials_have_ranges_wherever_they_are(body: str, shown: str) -> None:
