@@ -302,6 +302,7 @@ class GroupFold:
 
     def __init__(self, group: str, known: Known) -> None:
         self.group = group
+        self._context = known.context
         self._members = Members(group, known.with_connections)
         self._ownership = QueueOwnership(group, known, self._members.moved)
         self._pulls_and_locks = PullsAndLocks(group, known)
@@ -371,7 +372,7 @@ class GroupFold:
         conflicting = {
             client: forms
             # A heartbeat has the subscriptions of all groups of its client.
-            for group, differing in self._subscriptions.conflicts()
+            for group, differing in self._subscriptions.conflicts(self._context)
             if group == self.group
             for client, (forms, _) in differing.items()
         }

@@ -170,7 +170,7 @@ def _remember(places: set[str], row: ExchangeRecord | ConversationRecord) -> Non
 
 _SETS: Final = (
     *("needs", "called", "relays", "sent", "pulling", "clustering", "broadcasting", "orderly"),
-    *("endpoints", "new_groups"),
+    *("endpoints", "new_groups", "routers"),
 )
 """fields of `Context` that are sets"""
 
@@ -189,6 +189,8 @@ class Context:
     """topic -> time of that route in ns"""
     servers: dict[str, str] = field(default_factory=dict)
     """`address:port` of a server -> its role: `namesrv`, `broker`, or `proxy` (gRPC)"""
+    routers: set[str] = field(default_factory=set)
+    """`address:port` of the servers that answer route requests: NameServers and proxies"""
     ranks: dict[str, tuple[int, str]] = field(default_factory=dict)
     """broker address -> time of the latest route with it, and its broker id in that route"""
     seats: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
@@ -291,9 +293,13 @@ class Context:
         rank = self.ranks.get(address, (0, MASTER_ID))[1]
         return rank if rank != MASTER_ID else None
 
+    def is_broker(self, address: str) -> bool:
+        """Return whether routes name an address, and it is no proxy, which names itself."""
+        return address in self.ranks and address not in self.routers
+
     def is_master(self, address: str) -> bool:
-        """Return whether the latest route with an address names it as that of a master."""
-        return self.ranks.get(address, (0, ""))[1] == MASTER_ID
+        """Return whether an address is that of a broker, and of a master in its latest route."""
+        return self.is_broker(address) and self.ranks[address][1] == MASTER_ID
 
     def moved(self, address: str, since: int) -> tuple[str, int] | None:
         """Return the new address of a broker that left `address` after `since`, and the time.
@@ -330,6 +336,7 @@ class Context:
         self.broker_names.add_exchange(row)
         if code == ROUTE:
             self.needs.add(Need.ROUTES)
+            keep(self.routers, row.server_address, MAX_NAMES)
             self._server(row.server_address, NAMESRV)
             if row.response_code == SUCCESS:
                 self._take_route(row)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import accumulate
 from operator import itemgetter
 from typing import Final
 
@@ -135,6 +136,22 @@ class Outage:
         return f"from {period(self.start, self.end)} UTC ({length})"
 
 
+class _Spans:
+    """Periods of connections, to find out whether one was open."""
+
+    def __init__(self, periods: Sequence[tuple[int, int, str]]) -> None:
+        """`periods`: begin, end, and server."""
+        ordered = sorted(periods)
+        self.count = len(ordered)
+        self._begins = [begin for begin, _, _ in ordered]
+        self._latest = list(accumulate((end for _, end, _ in ordered), max))
+
+    def has(self, time: int) -> bool:
+        """Return whether one had begun at a time and ended later."""
+        before = bisect_right(self._begins, time)
+        return before > 0 and self._latest[before - 1] > time
+
+
 class ServerLosses:
     """Connections of one server, and unanswered requests to it."""
 
@@ -247,13 +264,14 @@ class ServerLosses:
         losses = self._losses()
         # Once per port, because a server may have thousands of both.
         others = {
-            server: [time for time in self._alive if time[2] != server]
+            server: _Spans([time for time in self._alive if time[2] != server])
             for server in {row.server_address for row in self._failed}
         }
+        lost_at = {loss.server for loss in self._lost.values()}
         failures = [
             row
             for row in self._failed
-            if self._surely_failed(row, others[row.server_address], context)
+            if self._surely_failed(row, others[row.server_address], lost_at, context)
         ]
         signs = sorted(begin for begin, _, _ in self._alive)
         fresh = sorted(time for time, new in self._registered.values() if new)
@@ -308,21 +326,19 @@ class ServerLosses:
         return alone or len(together) > 1
 
     def _surely_failed(
-        self, row: ConversationRecord, others: Sequence[tuple[int, int, str]], context: Context
+        self, row: ConversationRecord, others: _Spans, lost_at: Set[str], context: Context
     ) -> bool:
         """Return whether a connect failed because the server was gone.
 
-        `others`: the connections on its other ports.
+        `others`: the connections on its other ports; `lost_at`: servers with lost connections.
         """
-        worked = len(others) < len(self._alive) or any(
-            loss.server == row.server_address for loss in self._lost.values()
-        )
+        worked = others.count < len(self._alive) or row.server_address in lost_at
         # Its other port served, this one never did: perhaps the VIP port is blocked
         # (`vip-port-unreachable`), which is no outage.
-        if others and not worked:
+        if others.count and not worked:
             return False
         # Its process ran: it had a connection on another port at that time.
-        if any(begin <= row.start_time < end for begin, end, _ in others):
+        if others.has(row.start_time):
             return False
         if row.end == tcp.REFUSED or row.syns > 1:
             return True

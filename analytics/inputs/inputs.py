@@ -194,6 +194,7 @@ def _folder(name: str, path: Path, window: TimeWindow) -> Input | None:
 
 
 def _log(name: str, path: Path, window: TimeWindow) -> Input:
+    _require_utf8(name)
     try:
         manifest = read_manifest(path)
     except DecodedLogError as error:
@@ -277,8 +278,17 @@ def _captures(names: Sequence[str]) -> Input:
     return Input(names[0], InputKind.captures, tuple(captures), bytes=size_of(captures))
 
 
+def _require_utf8(name: str) -> None:
+    """Raise InputError for a name that is not UTF-8: Arrow and DuckDB open no such file."""
+    if encodable(name) != name:
+        raise InputError(
+            f"{name}: the name is not UTF-8", "rename it; only captures may have such a name"
+        )
+
+
 def _check_parquet(file: str) -> int:
     """Return the number of exchanges in a file; raise InputError if it has other rows."""
+    _require_utf8(file)
     names, version, rows = _footer_of(file)
     if version is not None and version > SCHEMA_VERSION:
         raise InputError(
@@ -309,6 +319,7 @@ def _footer_of(file: str) -> tuple[set[str], int | None, int]:
 
 
 def _check_jsonl(file: str) -> None:
+    _require_utf8(file)
     with open(file, "rb") as stream:
         line = stream.readline(1 << 24)  # a file of another kind may have no line end
     if not line.strip():

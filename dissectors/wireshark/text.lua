@@ -339,8 +339,7 @@ do
 
   -- The last position of a value: before its quote, which has backslashes in a JSON text within a
   -- JSON text; without quotes, that of the line or the word.
-  local value_end
-  function value_end(text, at, slashes, quote, is_line)
+  local function value_end(text, at, slashes, quote, is_line)
     if quote == "" and find(text, "^[{%[]", at) then
       local depth, place = 0, at
       repeat -- strings may have brackets of their own

@@ -144,9 +144,11 @@ class _Batches:
     def _arrived(self) -> list[str]:
         """Return the names of complete new inputs, in order."""
         paths = list(self.folder.iterdir())
-        known = {*self.state.manifest.done, *(_stored(path.name) for path in paths)}
+        manifest = self.state.manifest
+        counted = {*manifest.done}.difference(manifest.skipped)
+        known = {*counted, *(_stored(path.name) for path in paths)}
         done = {
-            *self.state.manifest.done,
+            *manifest.done,
             # rotating tools compress captures later: their exchanges count once
             *(name + suffix for name in known for suffix in COMPRESSED_SUFFIXES),
         }

@@ -373,6 +373,15 @@ def test_an_input_whose_name_is_not_utf8(tmp_path: Path) -> None:
     assert json.loads(merged.out)["reports"][0]["tables"]["quality_exchanges"]["rows"] == [row]
 
 
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_rows_need_a_name_in_utf8(suffix: str, tmp_path: Path) -> None:
+    rows = tmp_path / os.fsdecode(b"a\xff." + suffix.encode())
+    assert rmqtool("decode", "pcap", capture_in(tmp_path), "-T", suffix, "-o", rows).status == 0
+    done = rmqtool("report", "quality", rows)
+    assert done.status == 1
+    assert "the name is not UTF-8\n  rename it" in done.err
+
+
 def test_the_numbers_of_before_stand_beside_those_of_now() -> None:
     """Those of now are the report of now, those of before the report of before."""
     now, before = SAMPLES / "fault-kill-5x.pcap", SAMPLES / "fault-kill-4x.pcap"

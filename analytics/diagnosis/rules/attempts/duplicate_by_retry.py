@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from dissectors.quantities import counted
+from dissectors.remoting.code_sets import STORED
 
 from ...context import Context, Need
 from ...messages import ObservedMessage
@@ -85,6 +86,8 @@ def _response_before(message: ObservedMessage) -> str | None:
 
 def _evidence(message: ObservedMessage) -> tuple[Evidence, Evidence]:
     answered = [row for row in message.rows if row.response_code is not None]
+    stored = [row for row in answered if row.response_code in STORED]
+    answered = stored if len(stored) > 1 else answered
     # By their responses: that to the first send often comes last.
     first, last = min(answered, key=end_of), max(answered, key=end_of)
     what = " and ".join(

@@ -337,7 +337,10 @@ def _of_one_hop(every: Mapping[_Queue, list[Point]], context: Context) -> dict[_
     places: dict[tuple[str, int], _Queue] = {}
     # A relay in front of a broker has its name: the same requests are captured at both.
     for queue in sorted(series, key=lambda queue: (-len(series[queue]), queue)):
-        places.setdefault((context.broker(queue[0]), queue[1]), queue)
+        place = context.broker(queue[0]), queue[1]
+        of_place = places.setdefault(place, queue)[0]
+        if of_place != queue[0] and context.is_master(of_place) and context.is_master(queue[0]):
+            places[queue] = queue  # a broker of this name in another cluster
     return {queue: series[queue] for queue in places.values()}
 
 

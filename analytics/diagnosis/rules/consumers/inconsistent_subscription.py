@@ -214,12 +214,12 @@ class SubscriptionFold(Fold):
 
     def cases(self, context: Context) -> Iterable[Case]:
         reported: set[str] = set()
-        for group, apart in self.conflicts():
+        for group, apart in self.conflicts(context):
             reported.add(group)
             yield self._of_conflict(group, apart)
         yield from self._refusals(reported, context)
 
-    def conflicts(self) -> Iterator[tuple[str, dict[str, tuple[_Form, _Seen]]]]:
+    def conflicts(self, context: Context) -> Iterator[tuple[str, dict[str, tuple[_Form, _Seen]]]]:
         """Yield groups with conflicting subscriptions, with the members and their subscriptions."""
         for group, clients in sorted(self.groups.items()):
             # Only the latest subscription of a client counts: it may add topics one by one.
@@ -231,7 +231,7 @@ class SubscriptionFold(Fold):
                 client: set().union(*(seen.servers for seen in forms.values()))
                 for client, forms in clients.items()
             }
-            apart = self._conflict(latest, servers)
+            apart = self._conflict(latest, servers, context)
             if apart:
                 yield group, apart
 
@@ -276,7 +276,10 @@ class SubscriptionFold(Fold):
         return case
 
     def _conflict(
-        self, latest: dict[str, tuple[_Form, _Seen]], servers: Mapping[str, set[str]]
+        self,
+        latest: dict[str, tuple[_Form, _Seen]],
+        servers: Mapping[str, set[str]],
+        context: Context,
     ) -> dict[str, tuple[_Form, _Seen]]:
         """Return the clients with different subscriptions that were alive at the same time.
 
@@ -292,7 +295,7 @@ class SubscriptionFold(Fold):
                 if (
                     form != form_of_other
                     and seen_of_other.first <= until
-                    and not _are_apart(servers[client], servers[other])
+                    and not _are_apart(servers[client], servers[other], context)
                 ):
                     conflicting[client] = (form, seen)
                     conflicting[other] = (form_of_other, seen_of_other)
@@ -322,12 +325,14 @@ class SubscriptionFold(Fold):
                 yield case
 
 
-def _are_apart(one: set[str], other: set[str]) -> bool:
+def _are_apart(one: set[str], other: set[str], context: Context) -> bool:
     """Return whether two clients have no broker in common, as groups of the same name in clusters.
 
-    Each member of a group sends heartbeats to all brokers of the group's retry topic.
+    Each member of a group sends heartbeats to all brokers of the group's retry topic. Proxies of
+    one cluster know each other's members.
     """
-    return bool(one and other) and one.isdisjoint(other)
+    known = bool(one and other) and all(map(context.is_broker, one | other))
+    return known and one.isdisjoint(other)
 
 
 def _expression(subscription: AnnouncedSubscription) -> str:

@@ -20,6 +20,8 @@ from ..refused.acl_signature import reason_of
 
 FEWEST: Final = 2
 """minimum refused route requests: a client requests twice for one send"""
+LONGEST: Final = 60_000_000_000
+"""ns after which a topic that is created on demand exists: the first trace is sent in seconds"""
 SETTLED: Final = 1_000_000_000
 """ns within which the client asks for TBW102 and sends, if the topic is created on demand"""
 _RIGHTS_ADVICE: Final = (
@@ -64,7 +66,10 @@ class _Fold(Fold):
         elif (
             self.unrouted.count >= FEWEST
             and not self.routed
-            and not context.brokers_of(DEFAULT_TOPIC)
+            and (
+                not context.brokers_of(DEFAULT_TOPIC)
+                or self.unrouted.last - self.unrouted.first >= LONGEST
+            )
         ):
             requests = counted(self.unrouted.count, "route request")
             tally, why = self.unrouted, f"the topic has no route ({requests} refused)"

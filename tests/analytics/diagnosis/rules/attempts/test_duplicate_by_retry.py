@@ -6,6 +6,7 @@ import pytest
 
 from analytics.diagnosis.problem import Subject
 from analytics.diagnosis.rules.attempts.duplicate_by_retry import RULE
+from dissectors.remoting.codes import ResponseCode
 
 from ...made_rows import (
     START,
@@ -51,3 +52,7 @@ def test_a_response_to_the_first_send_may_come_last() -> None:
     (one,) = problems(RULE, rows)
     assert (one.first_time, one.last_time) == (START + 3_002_000_000, START + 3_500_000_000)
     assert one.evidence[0].time == one.first_time
+    # A refusal stores nothing.
+    refused = exchange(-1000, 310, int(ResponseCode.SYSTEM_BUSY), latency_ms=1, **send)
+    (one,) = problems(RULE, [refused, *rows])
+    assert (one.first_time, one.last_time) == (START + 3_002_000_000, START + 3_500_000_000)

@@ -14,7 +14,16 @@ from dissectors.grpc.names import OK
 from dissectors.remoting.codes import RequestCode
 from dissectors.rows.record import ExchangeRecord
 
-from ...made_rows import START, exchange, oneway, problems, problems_of_sample, same_in_any_order
+from ...made_rows import (
+    BROKER,
+    NAMESRV,
+    START,
+    exchange,
+    oneway,
+    problems,
+    problems_of_sample,
+    same_in_any_order,
+)
 
 PULL = int(RequestCode.PULL_MESSAGE)
 COMMIT = int(RequestCode.UPDATE_CONSUMER_OFFSET)
@@ -132,6 +141,25 @@ def test_both_hops_of_a_relay_are_one() -> None:
     ]
     (one,) = problems(RULE, inner + outer)
     assert one.count == 540
+
+
+def test_a_group_of_that_name_in_another_cluster_hides_no_lag() -> None:
+    second, code = "10.1.0.1:10911", int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+    routes = [
+        exchange(
+            0,
+            code,
+            server_address=NAMESRV,
+            topic="orders",
+            brokers=[f"broker-a={address}"],
+            facts=["route=6 4 4 0 broker-a"],
+        )
+        for address in (BROKER, second)
+    ]
+    healthy = [pull(500 * at, 4 * at, 4 * at) for at in range(1, 181)]
+    behind = [pull(1000 * at, 2 * at, 8 * at, server_address=second) for at in range(1, 91)]
+    (one,) = problems(RULE, [*routes, *healthy, *behind])
+    assert one.title.startswith("bills falls behind in orders: from 6 to 540 messages in 89 s")
 
 
 def test_members_of_a_broadcasting_group_each_have_their_own_place() -> None:

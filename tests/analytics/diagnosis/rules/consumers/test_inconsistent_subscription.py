@@ -9,6 +9,7 @@ from dissectors.rows.record import ExchangeRecord
 
 from ...made_rows import (
     BROKER,
+    NAMESRV,
     connection,
     exchange,
     problems,
@@ -38,6 +39,12 @@ def heartbeat(
     ]
     ends = {"client_address": f"10.0.0.9:{len(client)}", "server_address": server}
     return exchange(at_ms, HEARTBEAT, facts=facts, **ends)
+
+
+def route(address: str, server: str = NAMESRV) -> ExchangeRecord:
+    code = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+    brokers, facts = [f"broker-a={address}"], ["route=6 4 4 0 broker-a"]
+    return exchange(1, code, server_address=server, topic="orders", brokers=brokers, facts=facts)
 
 
 def refused(at_ms: float, code: int = NOT_EXIST) -> ExchangeRecord:
@@ -74,7 +81,9 @@ def test_real_members_with_different_topics(generation: str) -> None:
 
 def test_groups_of_two_clusters_may_have_the_same_name() -> None:
     second = "10.1.0.1:10911"
+    routes = [route(BROKER), route(second)]
     rows = [
+        *routes,
         heartbeat(0, "a@1", "orders TAG A"),
         heartbeat(10, "b@1", "orders TAG B", server=second),
         heartbeat(30_000, "a@1", "orders TAG A"),
@@ -84,6 +93,11 @@ def test_groups_of_two_clusters_may_have_the_same_name() -> None:
     # A broker in common makes them members of one group.
     (one,) = problems(RULE, [*rows, heartbeat(15, "b@1", "orders TAG C")])
     assert "b@1 orders (tags B)" in one.title
+    # A proxy answers route requests with its own address: both may be of one cluster.
+    proxies = [route(BROKER, server=BROKER), route(second, server=second)]
+    for others in ([], proxies):
+        (one,) = problems(RULE, [*others, *rows[len(routes) :]])
+        assert one.title.startswith("members of bills subscribe differently")
 
 
 def test_members_with_different_tags() -> None:

@@ -71,6 +71,12 @@ def test_nothing_is_concluded(more: list[ExchangeRecord]) -> None:
     assert problems(RULE, [*(asked(at) for at in range(4)), *more]) == []
 
 
+def test_a_topic_that_stays_missing_is_not_created() -> None:
+    template = exchange(0, ROUTE, server_address=NAMESRV, topic="TBW102", facts=["route=7 8 8 0 b"])
+    (one,) = problems(RULE, [template, *(asked(at * 30_000) for at in range(4))])
+    assert "the topic has no route (4 route requests refused)" in one.title
+
+
 def test_a_client_asks_twice_for_one_send() -> None:
     assert problems(RULE, [asked(0)]) == []
     assert len(problems(RULE, [asked(0), asked(1)])) == 1
