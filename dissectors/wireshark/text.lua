@@ -389,7 +389,7 @@ do
       return value
     end
     local text, parts, at = sub(value, 1, INNER_LIMIT), {}, 1
-    local member = "([%w_.$-]+)\\*[\"']?%s*[:=]%s*()(\\*)([\"']?)()"
+    local member = "([%w_.$-]+)\\*[\"']?%s*[:=][ \t]*()(\\*)([\"']?)()"
     while true do
       local first, _, name, inner, slashes, quote, start = find(text, member, at)
       if not first then
