@@ -14,9 +14,9 @@ def main(folder: str, *captures: str) -> None:
     where = "request not in (HEART_BEAT, GET_ROUTEINFO_BY_TOPIC)"
     log = rmqtool.read(captures).to_parquet(folder, where)
     exchanges = pyarrow.dataset.dataset(log / "exchanges").to_table(columns=["topic"])
-    counts = exchanges.group_by("topic").aggregate([("topic", "count")])
+    counts = exchanges.group_by("topic").aggregate([([], "count_all")])
     for row in counts.to_pylist():
-        print(f"{row['topic_count']:6}  {row['topic'] or '(no topic)'}")
+        print(f"{row['count_all']:6}  {row['topic'] or '(no topic)'}")
 
 
 if __name__ == "__main__":

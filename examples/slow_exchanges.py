@@ -10,7 +10,8 @@ import rmqtool
 
 def main(*captures: str) -> None:
     """Print the ten slowest exchanges that nobody made wait on purpose."""
-    exchanges = rmqtool.read(captures).exchanges("has latency_us and not request ~ '^(PULL|POP)'")
+    waiting = "^(LITE_PULL|PULL|POP_MESSAGE|POP_LITE|NOTIFICATION|ReceiveMessage|Telemetry)"
+    exchanges = rmqtool.read(captures).exchanges(f"has latency_us and not request ~ '{waiting}'")
     for one in heapq.nlargest(10, exchanges, key=lambda row: row.latency_us or 0):
         milliseconds = (one.latency_us or 0) / 1000
         print(

@@ -7,9 +7,11 @@ and installed plug-ins are not loaded by themselves.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable
 from importlib.metadata import entry_points
 from pathlib import Path
+from traceback import walk_tb
 from types import ModuleType
 from typing import Final
 
@@ -60,13 +62,16 @@ def _function_in(path: Path) -> BodyDecoder:
     try:
         source = path.read_bytes()
         # Without `dont_inherit`, the plug-in would have the `__future__` imports of this module.
-        exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)
+        code = compile(source, str(path), "exec", dont_inherit=True)
+        sys.modules[module.__name__] = module  # data classes look their module up
+        exec(code, module.__dict__)
     except OSError as error:
         raise PluginError(error.strerror or str(error), str(path)) from error
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise PluginError(_text_of(error), str(path)) from error
+        sys.modules.pop(module.__name__, None)
+        raise PluginError(_text_of(error, str(path)), str(path)) from error
     if not hasattr(module, FUNCTION):
         raise PluginError(
             f"it has no function {FUNCTION}",
@@ -82,13 +87,13 @@ def _checked(name: str, function: object) -> BodyDecoder:
     return function
 
 
-def _text_of(error: BaseException) -> str:
+def _text_of(error: BaseException, path: str = "") -> str:
+    """Return why a plug-in cannot be loaded; `path`: the file whose line is named."""
     line = ""
     if isinstance(error, SyntaxError) and error.lineno is not None:
         line = f", line {error.lineno}"
     elif error.__traceback__ is not None:
-        last = error.__traceback__
-        while last.tb_next is not None:
-            last = last.tb_next
-        line = f", line {last.tb_lineno}"
+        frames = list(walk_tb(error.__traceback__))
+        own = [number for frame, number in frames if frame.f_code.co_filename == path]
+        line = f", line {own[-1] if own else frames[-1][1]}"
     return f"it cannot be loaded: {type(error).__name__}: {error_text(error)}{line}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import TYPE_CHECKING
@@ -30,7 +31,11 @@ def spark() -> Iterator[SparkSession]:
 
     options = SessionOptions("local[2]", memory="1g", settings=_SETTINGS)
     with patch.dict(os.environ, JAVA_TOOL_OPTIONS=_LASTING):
+        before = signal.getsignal(signal.SIGINT)
         session = start_session(options)
+        # PySpark's handler asks Java to end all jobs. In a forked process, which shares the
+        # connection, it would shift all later answers by one.
+        signal.signal(signal.SIGINT, before)
     yield session.spark
     session.stop()
 

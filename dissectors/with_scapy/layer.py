@@ -163,10 +163,11 @@ class RemotingLayer(Packet):  # type: ignore[misc]
     def command_value(self) -> RemotingCommand:
         """Return the header as the rest of the project has it."""
         kind = _SERIALIZE_TYPES.get(int(self.serialize_type), JSON)
+        flag = int(self.flag)
         return RemotingCommand(
             int(self.code),
             int(self.opaque),
-            int(self.flag),
+            flag - (flag >> 31 << 32),  # the field has no sign, a Java int has
             self.language or "",
             int(self.version),
             self.remark,
@@ -246,6 +247,9 @@ class RemotingSession(IPSession):  # type: ignore[misc]
         segment = _segment_of(packet, self._number, key)
         size = segment.end
         pieces: list[Piece] = []
+        if segment.flags & SYN and 0 <= direction.reassembler.isn != segment.seq:
+            self._late += _rest_of(direction)  # another connection of the same ports
+            direction = self._directions[key] = _Direction(self._number, self.experts)
         if segment.flags & SYN:
             direction.reassembler.synchronize(segment, pieces)
             direction.decoder.search.started = direction.decoder.synchronized = True
@@ -273,14 +277,9 @@ class RemotingSession(IPSession):  # type: ignore[misc]
 
     def finish(self) -> list[Packet]:
         """Return packets with the commands that waited behind holes, as nothing more comes."""
-        found = []
+        found, self._late = self._late, []
         for direction in self._directions.values():
-            pieces: list[Piece] = []
-            direction.reassembler.finish(pieces)
-            frames = _frames_of(direction, pieces)
-            direction.decoder.finish(frames)
-            if frames and direction.last is not None:
-                found.append(_with_frames(direction.last.copy(), frames))
+            found += _rest_of(direction)
         return found
 
     def _release(self, peer: _Direction, segment: Segment) -> None:
@@ -300,6 +299,17 @@ class RemotingSession(IPSession):  # type: ignore[misc]
                 del self._directions[next(iter(self._directions))]
             found = self._directions[key] = _Direction(len(self._directions), self.experts)
         return found
+
+
+def _rest_of(direction: _Direction) -> list[Packet]:
+    """Return a packet with the commands that wait behind holes; none where nothing waits."""
+    pieces: list[Piece] = []
+    direction.reassembler.finish(pieces)
+    frames = _frames_of(direction, pieces)
+    direction.decoder.finish(frames)
+    if not frames or direction.last is None:
+        return []
+    return [_with_frames(direction.last.copy(), frames)]
 
 
 def _text_of(value: object) -> str:

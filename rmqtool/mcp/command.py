@@ -27,7 +27,7 @@ def _address(name: str, text: str | None) -> tuple[str, int] | None:
         return None
     # a bare port is on loopback
     place = split_endpoint(text if ":" in text else f"{LOOPBACK[0]}:{text}")
-    if place is None:
+    if place is None or (":" in place[0] and not text.startswith("[")):
         raise usage_error(name, f"{text!r} is not an address; use 127.0.0.1:8000")
     if place[0] not in LOOPBACK:
         raise usage_error(

@@ -17,7 +17,10 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
+from dissectors.endpoint import endpoint_text
+
 from ..ui.errors import text_of_error
+from ..ui.status import CommandError
 from ..version import VERSION
 from .sources import (
     EXCHANGE_COLUMNS,
@@ -307,7 +310,11 @@ def serve(sources: dict[str, EvidenceSource], http: tuple[str, int] | None) -> N
     if http is None:
         server.run("stdio")
     else:
-        server.run("streamable-http", host=http[0], port=http[1])
+        try:
+            server.run("streamable-http", host=http[0], port=http[1])
+        except SystemExit:  # of the HTTP server, without a word
+            reason = "the port may be in use, or may need more rights"
+            raise CommandError(f"--http: {endpoint_text(*http)} cannot be used", reason) from None
 
 
 def _with_tool_errors(ask: Callable[[], Result]) -> Result:

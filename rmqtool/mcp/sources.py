@@ -47,6 +47,8 @@ MESSAGE_COLUMNS: Final = (
     *("queue_offset", "client_id", "broker_name", "body", "packet"),
 )
 """default columns of messages"""
+_OWN_TEXTS: Final = frozenset(("filter", "advice", "explanation", "limits"))
+"""members with texts of this program, which say less if they are cut"""
 _BODY_LIMIT: Final = 512
 """bytes of a message body that are decoded"""
 
@@ -123,7 +125,9 @@ class EvidenceSource:
             {"capture": name, "filter": text} for name, text in packet_filters(first).items()
         ]
         more = len(found) > limit
-        return self._result({"rows": rows, "more": more, "filters": filters}, limit)
+        return self._result(
+            {"rows": rows, "more": more, "filters": filters}, max(limit, MOST_ITEMS)
+        )
 
     def traces(self, key: str, where: str) -> BoundedResult:
         """Return the traces of messages."""
@@ -156,7 +160,12 @@ class EvidenceSource:
             if result_table is None
             else [encodable_value(row) for row in result_table.rows(MOST_ROWS + 1)]
         )
-        return self._result({"rows": rows, "remarks": [*notes, *result.notes]}, MOST_ROWS)
+        shown = self._result({"rows": rows, "remarks": [*notes, *result.notes]}, MOST_ROWS)
+        if result_table is not None and (
+            more := result_table.data.num_rows - len(shown.data["rows"])
+        ):
+            shown.left_out["rows"] = more
+        return shown
 
     def limits(self) -> BoundedResult:
         """Return the limits of the input."""
@@ -282,22 +291,26 @@ def bounded(source: str, data: Any, most: int) -> BoundedResult:
     return BoundedResult(source, left_out, shown)
 
 
-def _bounded(value: Any, bounds: Bounds, path: str, left_out: dict[str, int]) -> Any:
+def _bounded(
+    value: Any, bounds: Bounds, path: str, left_out: dict[str, int], is_own: bool = False
+) -> Any:
+    """Return a value with fewer items and shorter texts; `is_own`: a text of this program."""
     if isinstance(value, str):
-        return shortened(printable(value), bounds.characters)
+        return printable(value) if is_own else shortened(printable(value), bounds.characters)
     if isinstance(value, dict):
         shown: dict[str, Any] = {}
         for key, item in value.items():
             name = shortened(printable(str(key)), bounds.characters)
             if len(shown) < bounds.names and name not in shown:
-                shown[name] = _bounded(item, bounds, f"{path}.{name}".lstrip("."), left_out)
+                inner = f"{path}.{name}".lstrip(".")
+                shown[name] = _bounded(item, bounds, inner, left_out, name in _OWN_TEXTS)
         if len(shown) < len(value):
             left_out[path] = left_out.get(path, 0) + len(value) - len(shown)
         return shown
     if isinstance(value, (list, tuple)):
         if len(value) > bounds.items:
             left_out[path] = left_out.get(path, 0) + len(value) - bounds.items
-        return [_bounded(item, bounds, path, left_out) for item in value[: bounds.items]]
+        return [_bounded(item, bounds, path, left_out, is_own) for item in value[: bounds.items]]
     return value
 
 

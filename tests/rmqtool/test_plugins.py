@@ -51,6 +51,27 @@ def test_a_tree_shows_what_a_plugin_says(capture: Path) -> None:
     assert "order: 4711" not in command("decode", "pcap", capture, "-V").out
 
 
+def test_a_file_may_have_data_classes(capture: Path, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+        "@dataclass\nclass Order:\n    number: int\n"
+        "def decode_body(message):\n    return {'order': Order(4711).number}\n"
+    )
+    assert "order: 4711" in command("decode", "pcap", capture, "-V", "--plugin", path).out
+    path.write_text("import json\n\njson.loads('{')\n")
+    assert "line 3" in command("decode", "pcap", capture, "-V", "--plugin", path).err
+
+
+def test_each_plugin_has_properties_of_its_own(capture: Path, tmp_path: Path) -> None:
+    clear = plugin(tmp_path, "message.properties.clear()", "clear.py")
+    count = plugin(tmp_path, "return {'properties': len(message.properties)}", "count.py")
+    shown = ("decode", "pcap", capture, "-V", "--plugin")
+    alone, after = command(*shown, count).out, command(*shown, clear, "--plugin", count).out
+    assert "properties: " in alone
+    assert alone == after
+
+
 def test_rows_of_commands_have_it(capture: Path) -> None:
     out = command("decode", "pcap", capture, "--commands", "-T", "jsonl", "--plugin", EXAMPLE).out
     contents = [

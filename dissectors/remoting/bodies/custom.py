@@ -99,8 +99,9 @@ def custom_content(message: StoredMessage, data: bytes) -> Body | None:
     active = _active.get()
     if active is _NONE:
         return None
-    message_body = MessageBody(message.topic, message.tags, dict(message.properties), data)
     for name, decode in active.decoders:
+        # Properties of its own: a decoder may change them.
+        message_body = MessageBody(message.topic, message.tags, dict(message.properties), data)
         try:
             value = decode(message_body)
             if value is None:

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,21 @@ EXPECTED = [one for n in range(12) for one in ((310, n, 0, bytes(2000)), (0, n, 
 
 def test_a_session_joins_segments(tmp_path: Path) -> None:
     assert sniffed(tmp_path, talk().segments, RemotingSession) == EXPECTED
+
+
+@pytest.mark.parametrize("sequence", [50, 1 << 31])
+def test_another_connection_of_the_same_ports_is_read(sequence: int, tmp_path: Path) -> None:
+    first = Talk(isn=(9999, 5000)).open().say(0, send(1).frame)
+    again = Talk(isn=(sequence, 7000)).open()
+    again.say(0, send(2).frame).say(0, send(3).frame)
+    found = sniffed(tmp_path, [*first.segments, *again.segments], RemotingSession)
+    assert [opaque for _, opaque, _, _ in found] == [1, 2, 3]
+
+
+def test_a_flag_keeps_its_sign() -> None:
+    layer = RemotingLayer(replace(send(1), flag=-1).frame)
+    layer.opaque = 5
+    assert layer.command_value().flag == -1
 
 
 def test_repeated_segments_are_given_once_where_scapy_gives_them_twice(tmp_path: Path) -> None:

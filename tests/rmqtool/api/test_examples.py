@@ -31,6 +31,8 @@ def test_the_slowest_exchanges(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(times) == 10
     assert times == sorted(times, reverse=True)
     assert not any("PULL_MESSAGE" in line for line in lines)
+    program("slow_exchanges")(str(ROOT / "samples" / "grpc-ack-late-5x.pcap"))
+    assert "ReceiveMessage" not in capsys.readouterr().out
 
 
 def test_failures_by_client(capsys: pytest.CaptureFixture[str]) -> None:
@@ -38,6 +40,8 @@ def test_failures_by_client(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "SYSTEM_BUSY" in out
     assert " 20 " in out
+    program("failures_by_client")(str(LAG))
+    assert "Empty DataFrame" in capsys.readouterr().out
 
 
 def test_the_life_of_a_message(capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,7 +55,10 @@ def test_the_life_of_a_message(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program("archive")(str(tmp_path / "log"), str(LAG))
-    assert "LagTopic" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "LagTopic" in out
+    (absent,) = (line for line in out.splitlines() if "(no topic)" in line)
+    assert int(absent.split()[0]) > 0
     assert (tmp_path / "log" / "manifest.json").exists()
 
 

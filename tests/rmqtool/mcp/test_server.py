@@ -34,6 +34,7 @@ from rmqtool.mcp.sources import MOST_BYTES, MOST_CHARACTERS, MOST_ROWS, bounded,
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 BUSY = str(SAMPLES / "busy-send-queue-5x.pcap")
+LAG = str(SAMPLES / "consumer-lag-5x.pcap")
 PUSH = str(SAMPLES / "push-orderly-5x.pcap")
 TOOLS = {
     *("diagnose", "explain_rule", "summary", "exchanges", "messages", "trace", "report_table"),
@@ -116,6 +117,12 @@ def test_rows_are_those_of_the_api() -> None:
             "filter": f"frame.number in {{{', '.join(map(str, sorted(filter(None, packets))))}}}",
         }
     ]
+    many = answer([LAG], "exchanges", limit=200, columns=["ip", "request_packet"])
+    assert len(many["data"]["filters"][0]["filter"]) > MOST_CHARACTERS
+    assert many["data"]["filters"][0]["filter"].endswith("}")
+    one = answer([LAG], "exchanges", limit=1, columns=["ip", "request_packet"])
+    assert one["data"]["rows"] == many["data"]["rows"][:1]
+    assert "rows.ip" not in one["left_out"]
     rows = answer([PUSH], "messages", columns=["unique_key", "body"])["data"]["rows"]
     assert [row.get("unique_key") for row in rows] == [
         row.unique_key for row in rmqtool.read(PUSH).messages(limit=20)
@@ -312,6 +319,15 @@ def test_it_speaks_http_on_loopback() -> None:
     assert b"Traceback" not in errors
 
 
+@pytest.mark.slow
+def test_a_port_in_use_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = command("mcp", BUSY, "--http", str(port))
+    assert result.status == 1
+    assert f"--http: 127.0.0.1:{port} cannot be used" in result.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
@@ -319,6 +335,7 @@ def test_it_speaks_http_on_loopback() -> None:
         (["-"], "standard input carries the protocol"),
         ([BUSY, "--http", "0.0.0.0:8000"], "is not a loopback address"),
         ([BUSY, "--http", "x"], "not an address"),
+        ([BUSY, "--http", "::1"], "not an address"),
     ],
 )
 def test_a_wrong_command_line_is_refused(arguments: list[str], text: str) -> None:
