@@ -54,7 +54,9 @@ class Zone:
     def instant(self, local: int) -> int:
         """Return the instant of a local time; the later one if clocks show it twice."""
         # The offset depends on the instant: guess with the local time, then use that instant's.
-        return local - self.offset(local - self.offset(local))
+        guess = local - self.offset(local)
+        later = local - self.offset(guess + 3600 * SECOND)
+        return later if self.local(later) == local else local - self.offset(guess)
 
     def text(self, ns: int) -> str:
         """Return ``2026-11-20T18:00:00.123456+08:00``."""

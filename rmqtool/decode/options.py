@@ -304,7 +304,7 @@ class DecodeRequest:
             return True
         if self.format is RowFormat.jsonl:
             return self.output.endswith(("/", os.sep)) or Path(self.output).is_dir()
-        return self.format is RowFormat.parquet and Path(self.output).suffix != ".parquet"
+        return self.format is RowFormat.parquet and Path(self.output).suffix.lower() != ".parquet"
 
     @property
     def processes(self) -> int | None:

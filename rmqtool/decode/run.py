@@ -71,7 +71,7 @@ def run_decode(
     with decoding_with(request.plugins):
         if decode is None:
             decode = decode_of(request.sources, decode_options(request), request.processes)
-        refuse_inputs(request.output, decode.sources)
+        refuse_inputs(request.output, [*decode.sources, request.tls_keylog])
         refuse_terminal(decode.sources, "decode pcap -")
         result = _run(request, decode, _rows_of_view(request, decode) if rows is None else rows)
         if not request.quiet:

@@ -38,7 +38,7 @@ def run_diagnose(request: DiagnoseRequest) -> ExitStatus:
         from .live import run_live_diagnosis
 
         return run_live_diagnosis(request)
-    refuse_inputs(request.output, request.inputs)
+    refuse_inputs(request.output, [*request.inputs, request.tls_keylog])
     refuse_existing(request.output, request.force)
     engine = engine_of(request.rules)
     engine.context.store = request.store

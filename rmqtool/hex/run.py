@@ -276,7 +276,9 @@ def _parts_of(request: HexRequest) -> tuple[str, Iterable[SideBytes]]:
         _refuse_large(texts[0], len(data))
         return texts[0], _decoded(texts[0], data, request.input)
     try:
-        return "argument", _decoded("argument", " ".join(texts).encode(), request.input)
+        return "argument", _decoded(
+            "argument", " ".join(texts).encode("utf-8", "surrogateescape"), request.input
+        )
     except CommandError:
         _refuse_missing(request)
         raise

@@ -45,7 +45,7 @@ def run_trace(request: TraceRequest) -> ExitStatus:
     """Read, search, write; return the status."""
     inputs, key = _inputs_and_key(request)
     test = where_option("--where", request.where, message_fields, request.zone)
-    refuse_inputs(request.output, inputs)
+    refuse_inputs(request.output, [*inputs, request.tls_keylog])
     refuse_existing(request.output, request.force)
     search = MessageSearch(key, test)
     with decoding_with(request.plugins):
@@ -139,6 +139,7 @@ def _read_captures(request: TraceRequest, names: Sequence[str], search: MessageS
         body_limit=PREVIEW_LIMIT if request.plugins else 0,
     )
     decode = decode_of(names, options, 1 if request.plugins else request.jobs or 1)
+    refuse_inputs(request.output, decode.sources)  # also captures in a folder
     progress = Progress(sys.stderr, not request.quiet, "messages")
     rows = 0
     try:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import platform
 import sys
@@ -136,6 +137,8 @@ def open_standard_files() -> None:
                 os.dup2(opened, number)
                 os.close(opened)
             setattr(sys, name, os.fdopen(number, mode, closefd=False))
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a character ends no run
 
 
 def silence_stdout() -> None:

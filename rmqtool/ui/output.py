@@ -13,7 +13,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final, Self, TextIO
+from typing import BinaryIO, Final, Self, TextIO, cast
 
 from dissectors.temporary import (
     PRIVATE,
@@ -91,7 +91,9 @@ class Output:
         with naming(self.name):
             if self._temporary is not None:
                 return create_like(self._temporary, self.path, self._mode)
-            return open(self.path, "wb", opener=self._opened)
+            # What a descriptor refers to is not emptied: the shell may append to it.
+            mode = "ab" if self.name.startswith(_DESCRIPTORS) else "wb"
+            return cast(BinaryIO, open(self.path, mode, opener=self._opened))
 
     def _opened(self, path: str, flags: int) -> int:
         return os.open(path, flags, self._mode)
@@ -198,7 +200,7 @@ def refuse_same_file(keep: str | None, output: str, what: str) -> None:
 
 
 def refuse_inputs(target: str, inputs: Iterable[str], option: str = "-o") -> None:
-    """Raise CommandError if `target` is one of the inputs.
+    """Raise CommandError if `target` is one of the inputs; empty names are none.
 
     Files are compared by identity, not by name; ``-`` is the redirected file. A folder that rmqtool
     wrote includes all its files.
@@ -206,7 +208,7 @@ def refuse_inputs(target: str, inputs: Iterable[str], option: str = "-o") -> Non
     place = _place_of(target, sys.stdout)
     if place is None:
         return
-    for name in inputs:
+    for name in filter(None, inputs):
         if place == _place_of(name, sys.stdin) or _is_part(target, name):
             shown = "standard output" if target == "-" else target
             raise CommandError(

@@ -97,6 +97,23 @@ def test_a_zone_knows_summer_and_winter() -> None:
     assert text_of_time(winter.ns)[11:16] == "11:00"
 
 
+@pytest.mark.parametrize(
+    ("name", "local", "utc"),
+    [
+        ("Europe/Berlin", "2026-10-25T02:30", "2026-10-25T01:30"),
+        ("America/New_York", "2026-11-01T01:30", "2026-11-01T06:30"),
+        ("America/New_York", "2026-11-01T00:30", "2026-11-01T04:30"),
+        ("America/New_York", "2026-11-01T02:30", "2026-11-01T07:30"),
+    ],
+)
+def test_a_time_that_clocks_show_twice_is_the_later_one(name: str, local: str, utc: str) -> None:
+    zone = zone_named(name)
+    assert zone is not None
+    moment = moment_of(local, zone)
+    assert moment is not None
+    assert text_of_time(moment.ns)[:16] == utc
+
+
 def test_a_time_of_day_is_of_the_day_that_the_clocks_show() -> None:
     zone = zone_named("Asia/Shanghai")
     assert zone is not None

@@ -51,6 +51,38 @@ def test_a_device_is_written_directly() -> None:
     assert not [name for name in os.listdir("/dev") if name.startswith(".null")]
 
 
+def test_a_descriptor_is_not_emptied(tmp_path: Path) -> None:
+    """As with `-o /dev/stdout >> FILE`."""
+    target = tmp_path / "x"
+    target.write_text("former ")
+    with target.open("ab") as file:
+        output = Output(f"/dev/fd/{file.fileno()}")
+        output.write(b"new")
+        output.finish()
+    assert target.read_text() == "former new"
+
+
+def test_captures_of_a_folder_and_key_logs_are_inputs(tmp_path: Path) -> None:
+    capture, keys = tmp_path / "a.pcap", tmp_path / "keys"
+    capture.write_bytes(KILL.read_bytes())
+    keys.write_text(f"CLIENT_RANDOM {'0' * 64} {'0' * 96}\n")
+    for arguments in (
+        ("trace", tmp_path, "key", "-o", capture),
+        ("decode", "pcap", capture, "--tls-keylog", keys, "-o", keys),
+        ("diagnose", capture, "--tls-keylog", keys, "-o", keys),
+        ("trace", capture, "key", "--tls-keylog", keys, "-o", keys),
+    ):
+        done = rmqtool(*arguments, "--force")
+        assert (done.status, "would be overwritten" in done.err) == (2, True), done.err
+    assert keys.read_text().startswith("CLIENT_RANDOM")
+
+
+def test_the_suffix_of_parquet_may_be_in_capitals(tmp_path: Path) -> None:
+    target = tmp_path / "X.PARQUET"
+    assert rmqtool("decode", "pcap", KILL, "-o", target).status == 0
+    assert target.read_bytes()[:4] == b"PAR1"
+
+
 @pytest.mark.parametrize("direct", [True, False])
 def test_a_file_that_exists_is_replaced_only_where_that_is_asked_for(
     tmp_path: Path, direct: bool
@@ -213,3 +245,12 @@ def test_pieces_are_written_in_order_behind_what_was_written(tmp_path: Path, cou
     wanted = b"".join([b"head\n", *pieces, b"end\n"])
     assert (tmp_path / "out").read_bytes() == wanted
     assert output.written == len(wanted)
+
+
+@pytest.mark.parametrize("arguments", [("help", "sandbox"), ("decode", "pcap", "--help")])
+def test_help_needs_no_character_that_the_output_lacks(arguments: tuple[str, ...]) -> None:
+    environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run(
+        [*PROGRAM, *arguments], env=environment, capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
