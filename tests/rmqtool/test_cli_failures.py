@@ -38,7 +38,7 @@ from .command import PROGRAM, ROOT, full_after, rmqtool
         (["-T", "csv", "--plugin", "{plugin}"], "--plugin: has no effect on these rows"),
         (["--commands", "--body-limit", "9"], "--body-limit: has no effect on these rows"),
         (
-            ["--commands", "--columns", "body", "-T", "jsonl", "--max-output", "9"],
+            ["--commands", "--columns", "name", "-T", "jsonl", "--max-output", "9"],
             "--max-output: has no effect on these rows",
         ),
         (["--list-messages", "--max-output", "9"], "--max-output: has no effect on these rows"),
