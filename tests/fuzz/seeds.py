@@ -302,6 +302,7 @@ def _bodies() -> Iterator[bytes]:
     )
     yield bytes((CODES.index(105), 1)) + route_body({"broker-a": "10.0.1.1:10911"})
     yield bytes((CODES.index(25), 0)) + b"accessKey=abcdefgh\nsecretKey: 'x y'\n"
+    yield bytes((CODES.index(25), 0)) + b'users={"password":{"a":["b"]}}\nurl=http://a:b@c:1\n'
     for name in (b"lockOKMQSet", b"consumerIdList"):
         yield bytes((CODES.index(38), 1)) + b'{"%b":["c"]}' % name
     record = bytes.fromhex("0000005bdaa320a7") + bytes(83)
