@@ -41,7 +41,7 @@ Examples:
   rmqtool decode incident.pcap --summary
   rmqtool decode live -i eth0 -f 'tcp port 10911'
   rmqtool decode 0000006e000000647b22636f6465...    same as decode hex
-  rmqtool decode -r incident.pcap                   -r is accepted, as in tshark
+  rmqtool decode -r incident.pcap                   -r as in tshark
 
 Options: rmqtool decode pcap --help.
 """

@@ -50,7 +50,7 @@ class ProxyRequest:
     """The options of `proxy`."""
 
     namesrv: str | None = option(
-        "Real NameServers (default: $NAMESRV_ADDR).", _TARGET, metavar="HOST:PORT[;..]"
+        "Real NameServers (default: $NAMESRV_ADDR).", _TARGET, metavar="HOST:PORT[;...]"
     )
     yes: bool = targets.yes(_TARGET, "connecting")
     allow: list[str] | None = targets.allow(_TARGET, "Connect")

@@ -6,6 +6,7 @@ import inspect
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -83,8 +84,17 @@ def test_help_fits(group: CommandGroup, name: str) -> None:
     command, common = group.commands[name], group.places[name].common
     options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
     assert len([one for one in options if not common or one.name in common]) <= 14
-    examples = [line for line in command.help.splitlines() if line.startswith("  ")]
-    assert [line for line in examples if len(line) > 78] == []
+    assert _wide_examples(command) == []
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=["rmqtool", "decode"])
+def test_examples_of_a_group_fit(group: CommandGroup) -> None:
+    assert _wide_examples(group) == []
+
+
+def _wide_examples(command: Any) -> list[str]:
+    lines = inspect.cleandoc(command.help).splitlines()
+    return [line for line in lines if line.startswith("  ") and len(line) > 78]
 
 
 @pytest.mark.parametrize("command", [("decode",), ("decode", "pcap"), ("diagnose",), ("report",)])
