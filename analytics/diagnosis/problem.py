@@ -223,6 +223,8 @@ class Case:
     """effects on messages with counts, of which 0 is none; without any, as in the rule"""
     settled: bool = False
     """proved by a broker's store: certain regardless of capture gaps"""
+    grpc: bool = False
+    """its clients use gRPC: the rule's texts for them apply"""
 
     def cover(self, spans: list[tuple[int, int]]) -> None:
         """Set the periods of the problem, and their first and last time."""

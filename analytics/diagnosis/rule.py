@@ -167,6 +167,10 @@ class DiagnosisRule:
     """`COVERED`, or why clients with gRPC cannot be covered"""
     fold: Callable[[str], Fold]
     """key -> state"""
+    grpc_explanation: str = ""
+    """`explanation` for gRPC clients; empty: the same"""
+    grpc_advice: str = ""
+    """`advice` for gRPC clients, which have other settings; empty: the same"""
     exchanges: tuple[Exchanges, ...] = ()
     connections: Callable[[ConversationRecord], str | None] | None = None
     """key of a connection; None: the rule ignores connections"""

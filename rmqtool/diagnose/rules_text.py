@@ -53,6 +53,8 @@ def rule_parts(rule: DiagnosisRule, code: Callable[[str], str] = str) -> list[tu
         ("Evidence", rule.proof),
         ("Explanation", rule.explanation),
         ("What to do", rule.advice),
+        ("Explanation for gRPC clients", rule.grpc_explanation),
+        ("What to do for gRPC clients", rule.grpc_advice),
         ("Duration", rule.how_long),
         ("Limits", rule.limits),
         ("gRPC", "Covered." if rule.grpc == COVERED else rule.grpc),

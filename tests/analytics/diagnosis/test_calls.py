@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from analytics.diagnosis.problem import Problem
@@ -10,6 +12,7 @@ from analytics.diagnosis.rule import COVERED, DiagnosisRule
 from dissectors.rows.record import ExchangeRecord
 
 from .made_rows import SampleRows, problems, same_in_any_order, sample
+from .show import SAMPLES, captures, diagnosis_of
 
 CALLS = "18081"
 """the port at which the proxy of recordings speaks gRPC"""
@@ -118,6 +121,28 @@ def _of_calls(row: ExchangeRecord) -> bool:
 def test_only_the_side_of_the_clients_was_captured(rule: str, title: str) -> None:
     rows = list(filter(_of_calls, sample(REFUSED).exchanges))
     assert [one.title for one in problems(described(rule), rows)] == [title]
+
+
+OF_REMOTING = re.compile(
+    "sendMsgTimeout|retryTimesWhenSendFailed|retryAnotherBroker|endLatencyFault|consumeThread"
+    "|pullThreshold|maxReconsumeTimes|consumeTimeout|RECONSUME_LATER|slaveReadEnable"
+)
+"""settings that gRPC clients lack"""
+
+
+@pytest.mark.parametrize("name", [name for name in captures() if name.startswith("grpc-")])
+def test_texts_for_grpc_clients_name_settings_that_they_have(name: str) -> None:
+    for problem in diagnosis_of([str(SAMPLES / name)]).problems:
+        assert OF_REMOTING.findall(problem.explanation + problem.advice) == [], problem.rule
+
+
+def test_texts_of_a_rule_depend_on_its_clients() -> None:
+    """The producer of one sample uses gRPC, and that of the other does not."""
+    rule = described("send-retried")
+    (one,) = problems(rule, *sample("grpc-cut-5x.pcap.gz"))
+    assert (one.explanation, one.advice) == (rule.grpc_explanation, rule.grpc_advice)
+    (two,) = problems(rule, *sample("going-away-5x.pcap"))
+    assert (two.explanation, two.advice) == (rule.explanation, rule.advice)
 
 
 def test_a_proxys_own_question_for_a_group_is_not_an_administrators() -> None:

@@ -67,11 +67,13 @@ def advice_by_state() -> Iterator[tuple[str, str]]:
 @in_one(rules(), lambda rule: rule.id)
 def test_the_advice_of_a_rule_starts_with_the_action(rule: DiagnosisRule) -> None:
     assert faults_of(rule.advice) == []
+    assert not rule.grpc_advice or faults_of(rule.grpc_advice) == []
 
 
 @in_one(rules(), lambda rule: rule.id)
 def test_texts_of_a_rule_are_short_sentences(rule: DiagnosisRule) -> None:
-    for text in (rule.title, rule.proof, rule.explanation, rule.advice, rule.limits, rule.grpc):
+    texts = (rule.title, rule.proof, rule.explanation, rule.advice, rule.limits, rule.grpc)
+    for text in (*texts, rule.grpc_explanation, rule.grpc_advice):
         assert [one for one in SENTENCE_END.split(text) if len(one.split()) > MOST_WORDS] == []
 
 

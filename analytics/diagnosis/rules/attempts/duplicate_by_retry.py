@@ -26,12 +26,15 @@ class _Fold(TallyFold):
         self.copies = 0
         self.responses: Counter[str] = Counter()
         """responses after which producers retried, by name"""
+        self.remoting = False
+        """the producer of a message does not use gRPC"""
 
     def add_message(self, message: ObservedMessage) -> None:
         stored = [attempt for attempt in message.attempts if attempt.stored]
         self.stored.add(message, (), failed=False)
         self.copies += message.chain.copies
         self.messages.append(message.key)
+        self.remoting = self.remoting or not message.attempts[0].send.call
         self.brokers.update(one.send.broker for one in stored)
         if stored[0].send.group:
             self.groups.add(stored[0].send.group)
@@ -63,6 +66,7 @@ class _Fold(TallyFold):
             ),
         )
         case.details = [f"messages: {first_of(self.messages)}"]
+        case.grpc = not self.remoting
         if context.store is not None:
             copies = [context.store.copies_of(key, self.key) for key in self.stored.messages]
             number, found = sum(map(len, copies)), sum(map(bool, copies))
@@ -105,14 +109,24 @@ RULE = DiagnosisRule(
     explanation=(
         "The producer got no response in time and resent the message, usually to another broker."
         " Both brokers stored it. RocketMQ delivers at least once: consumers get both copies, with"
-        " the same UNIQ_KEY and different offset message ids. gRPC clients also retry if a message"
-        " is stored, but not on disk or on a slave in time."
+        " the same UNIQ_KEY and different offset message ids."
     ),
     advice=(
         "Make consumers idempotent: remember the KEYS or UNIQ_KEY of processed messages. Find out"
         " why the first response was late. A longer sendMsgTimeout (default 3000 ms) causes fewer"
         " retries. Setting retryTimesWhenSendFailed (default 2) to 0 prevents these duplicates, but"
         " loses messages instead."
+    ),
+    grpc_explanation=(
+        "The producer resent the message because it got no response in time, or because the message"
+        " was stored, but not on disk or on a slave in time. Each attempt stored it. RocketMQ"
+        " delivers at least once: consumers get all copies, with the same message id."
+    ),
+    grpc_advice=(
+        "Make consumers idempotent: remember the keys or message ids of processed messages. Find"
+        " out why the first attempt was late. A longer setRequestTimeout (default 3 s) causes fewer"
+        " retries. Setting the producer's setMaxAttempts (default 3) to 1 prevents these"
+        " duplicates, but loses messages instead."
     ),
     grpc=COVERED,
     impact=Impact.STORED_TWICE,

@@ -20,11 +20,14 @@ class _Fold(MessageFold):
         super().__init__(key)
         self.causes: Counter[str] = Counter()
         self.stored_on: Counter[str] = Counter()
+        self.calls = False
+        """the server is a proxy, and its clients use gRPC"""
 
     def add_message(self, message: ObservedMessage) -> None:
         """Add a message that failed and was then stored."""
         failed = next(attempt for attempt in message.attempts if attempt.outcome in FAILURES)
         self.count(message, failed)
+        self.calls = failed.send.call
         self.causes[failed.send.response_name or failed.outcome] += 1
         self.stored_on[
             next(attempt for attempt in message.attempts if attempt.stored).send.broker
@@ -41,6 +44,7 @@ class _Fold(MessageFold):
             subject_of([self.key], context, only(self.topics), only(self.groups)),
         )
         case.details = [f"first failures: {counted_names(self.causes)}", *self.who(context)]
+        case.grpc = self.calls
         return case
 
 
@@ -76,6 +80,15 @@ RULE = DiagnosisRule(
     advice=(
         "Find out what failed at the first broker. retryTimesWhenSendFailed defaults to 2. (These"
         " messages need no action: a later attempt stored them.)"
+    ),
+    grpc_explanation=(
+        "A gRPC producer makes up to maxAttempts attempts per message, each on another proxy if"
+        " there is one. It retries immediately, unless the proxy throttled it. The application only"
+        " sees a longer latency."
+    ),
+    grpc_advice=(
+        "Find out what failed at the first attempt. The producer's setMaxAttempts defaults to 3."
+        " (These messages need no action: a later attempt stored them.)"
     ),
     grpc=COVERED,
     impact=Impact.RETRIED,

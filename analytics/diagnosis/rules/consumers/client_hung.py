@@ -438,6 +438,7 @@ def _case(client: str, groups: list[str], pauses: list[_Pause]) -> Case:
         f" {when}{and_again(pauses)}{how}",
         Subject(client=client, group=only(groups)),
     )
+    case.grpc = all(pause.calls for pause in pauses)
     case.count = len(pauses)
     case.cover([pause.span() for pause in pauses])
     case.state = ProblemState.OVER if all(pause.back for pause in pauses) else ProblemState.GOING_ON
@@ -495,6 +496,18 @@ RULE = DiagnosisRule(
         "Look for pauses of that program at that time: garbage collection log (safepoints), CPU"
         " throttling of the container, the hypervisor, swapping. A broker assigns the queues of a"
         " silent client to other members only after 120 s."
+    ),
+    grpc_explanation=(
+        "The whole program was paused, not only the code that handles messages: a timer of the"
+        " client sends heartbeats independently of that code. Possible causes are a long garbage"
+        " collection, a paused virtual machine or container, CPU throttling, swapping, or a"
+        " debugger. The operating system keeps the connections open, so the proxy notices nothing:"
+        " the messages that the program holds wait, and other members do not get them."
+    ),
+    grpc_advice=(
+        "Look for pauses of that program at that time: garbage collection log (safepoints), CPU"
+        " throttling of the container, the hypervisor, swapping. A proxy gives the messages of a"
+        " silent client to other members only after 120 s (channelExpiredTimeout)."
     ),
     grpc=COVERED,
     fold=_Fold,

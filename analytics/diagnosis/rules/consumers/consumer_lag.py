@@ -146,7 +146,7 @@ class _Fold(Fold):
     def _without_offsets(self, group: str, topic: str, context: Context) -> Case | None:
         """Return the case of a gRPC or POP group that falls further behind in number or age."""
         stages = self.received[True].ordered()
-        counted_whole = bool(stages)
+        calls = counted_whole = bool(stages)
         if not stages:
             stages = self.received[False].ordered()
             # Batch acknowledgements name no group: without them, too many messages seem open.
@@ -181,6 +181,7 @@ class _Fold(Fold):
         case = Tally.of(place.evidence for place in piled).case(
             title, Subject(topic=topic, group=group, client=only(clients))
         )
+        case.grpc = calls
         case.impact = {Impact.NOT_CONSUMED: waiting}
         case.details.append(f"members seen: {len(clients)}")
         if piled[2].time - piled[0].time < SURE_NS:
@@ -405,6 +406,19 @@ RULE = DiagnosisRule(
         " consumeMessageBatchMaxSize (default 1) the messages per call. More members help up to the"
         " number of queues. pullThresholdForQueue (default 1000 messages) and"
         " pullThresholdSizeForQueue (default 100 MiB) limit what waits in memory."
+    ),
+    grpc_explanation=(
+        "Producers store messages faster than the group consumes them. A push consumer receives no"
+        " more while its cache is full, so a slow consumer shows as infrequent ReceiveMessage"
+        " calls. A received message stays invisible to other members until it is acknowledged or"
+        " its invisible duration ends."
+    ),
+    grpc_advice=(
+        "Check what the consumer does for each message: slow calls, locks, a single thread."
+        " setConsumptionThreadCount (default 20) sets the threads of a push consumer. More members"
+        " help, even more than the topic has queues, unless the group is FIFO."
+        " setMaxCacheMessageCount (default 1024) and setMaxCacheMessageSizeInBytes (default 64 MiB)"
+        " limit what waits in memory."
     ),
     grpc=COVERED,
     impact=Impact.NOT_CONSUMED,

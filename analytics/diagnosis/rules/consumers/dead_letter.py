@@ -122,6 +122,8 @@ class _Fold(Fold):
             f" {clients_text} returned {'it' if count == 1 else 'them'}",
             Subject(topic=only(topics), group=self.key, client=only(names)),
         )
+        # Only a FIFO consumer gives up a message with a call of its own.
+        case.grpc = not sent_count and all(item.callers for item in dead)
         if topics:
             case.details.append(f"topics: {counted_names(topics)}")
         named = [message.key for message in dead[:MOST_NAMED]] or sorted(sent.keys)[:MOST_NAMED]
@@ -196,6 +198,18 @@ RULE = DiagnosisRule(
         " fail? After the fix, read the dead letters with mqadmin or the dashboard and send them"
         " again. maxReconsumeTimes of the consumer defaults to -1: 16 for concurrent consumers, no"
         " limit for orderly ones. consumeTimeout defaults to 15 minutes."
+    ),
+    grpc_explanation=(
+        "The listener of a FIFO consumer failed: it threw an exception or returned"
+        " ConsumeResult.FAILURE. The client retried the message itself, and held back the messages"
+        " after it. After the last allowed attempt, it asked the proxy to move the message to %DLQ%"
+        " with the name of the group. No consumer reads that topic by default."
+    ),
+    grpc_advice=(
+        "Check the log of the named consumer at the times of the evidence: what made these messages"
+        " fail? After the fix, read the dead letters with mqadmin or the dashboard and send them"
+        " again. The group's retryMaxTimes on the broker (default 16; mqadmin updateSubGroup -r)"
+        " limits the retries."
     ),
     grpc=COVERED,
     impact=Impact.DEAD,

@@ -95,6 +95,7 @@ class _Fold(Fold):
                 message=again[0].key if count == 1 else None,
             ),
         )
+        case.grpc = all(message.callers for message in again)
         case.first_time = min(message.first_time for message in again)
         case.details.append(f"returned by {first_of(names)}")
         case.details.append(f"messages: {', '.join(message.key for message in again[:MOST_NAMED])}")
@@ -170,6 +171,18 @@ RULE = DiagnosisRule(
         " should set it aside and acknowledge it. maxReconsumeTimes defaults to -1 (16 for"
         " concurrent consumers). consumeTimeout (default 15 minutes) also returns messages of code"
         " that is merely slow."
+    ),
+    grpc_explanation=(
+        "The consumer's listener fails for these messages: it throws or returns"
+        " ConsumeResult.FAILURE. The client makes the message invisible until the next attempt: by"
+        " default for 1 s at first, and later for up to 2 h. Then the proxy delivers it again."
+        " After retryMaxTimes retries, it goes to %DLQ%."
+    ),
+    grpc_advice=(
+        "Check the consumer's log for the exception. If a message can never succeed, the listener"
+        " should set it aside and return ConsumeResult.SUCCESS. The group's settings on the broker"
+        " limit the retries and set their delays: retryMaxTimes (default 16) and groupRetryPolicy"
+        " (mqadmin updateSubGroup)."
     ),
     grpc=COVERED,
     impact=Impact.REDELIVERED,

@@ -28,11 +28,6 @@ from ...problem import (
 from ...rule import COVERED, DiagnosisRule
 from ...spells import joined, spells
 
-_PROXY_ADVICE: Final = (
-    "Find out why the proxy stopped: OOM kill, crash, restart, node drain. Name several proxies in"
-    " setEndpoints, so that 5.x clients can use another one. Calls without a response may have been"
-    " carried out. (A planned restart needs no action.)"
-)
 _UNREACHABLE_ADVICE: Final = (
     "Check whether the server's host was up at that time. If the server kept running, check the"
     " network path to it: firewalls, routes, links. (A paused or migrating virtual machine does not"
@@ -85,6 +80,7 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
         f" {first.said(context)}{and_again(outages)}{symptoms}",
         Subject(server=address) if proxy else broker_subject(address, context),
     )
+    case.grpc = proxy
     if gone == NOT_THERE:
         case.severity = ProblemSeverity.WARNING
         doubt_end(case, context)
@@ -94,8 +90,6 @@ def _case(address: str, outages: list[Outage], context: Context) -> Case:
         case.advice = _MOVED_ADVICE
     elif _unanswered(outages):
         case.advice = _UNREACHABLE_ADVICE
-    elif proxy:
-        case.advice = _PROXY_ADVICE
     ends = [outage.end for outage in outages if outage.end is not None and not outage.lost_sight]
     # The outage lasts until the server is back, not until its last sign of absence.
     case.last_time = max([case.last_time, *ends])
@@ -288,6 +282,18 @@ RULE = DiagnosisRule(
         " the loss of a broker, a topic needs queues on two brokers: check the route. Sends without"
         " a response may have been stored (see ambiguous-outcome). Clients may keep the old route"
         " for pollNameServerInterval (default 30000 ms). (A planned restart needs no action.)"
+    ),
+    grpc_explanation=(
+        "When a process dies, the operating system ends its connections with FIN or RST and refuses"
+        " new ones. Pending calls fail immediately; it is unknown whether they were carried out."
+        " Clients reconnect, or use another proxy if they know one. If nothing comes back, not even"
+        " an RST, the host is down or paused, or the network path is broken: the process may be"
+        " fine."
+    ),
+    grpc_advice=(
+        "Find out why the proxy stopped: OOM kill, crash, restart, node drain. Name several proxies"
+        " in setEndpoints, so that 5.x clients can use another one. Calls without a response may"
+        " have been carried out. (A planned restart needs no action.)"
     ),
     grpc=COVERED,
     fold=_Fold,

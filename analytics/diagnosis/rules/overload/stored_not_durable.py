@@ -9,6 +9,7 @@ from dissectors.grpc.names import CODES
 from dissectors.quantities import counted, plain_duration
 from dissectors.remoting.code_sets import SENDS
 from dissectors.remoting.codes import ResponseCode
+from dissectors.rows.outcome import is_call
 from dissectors.rows.record import ExchangeRecord
 
 from ...context import Context, Need
@@ -65,9 +66,11 @@ class _Fold(Refusals):
         return {Impact.NOT_DURABLE: self.tally.count}
 
     def judge(self, case: Case, context: Context) -> None:
+        # By its attempts: if both hops were captured, only that of the proxy is counted.
+        case.grpc = any(is_call(one.request) for tried in self.tried.values() for one in tried)
         # The rule's own advice is about replicas.
         if self.named(_RESPONSE).keys() == {ResponseCode(_DISK).name}:
-            case.advice = _DISK_ADVICE
+            case.advice = _DISK_ADVICE.format(again=_SENT_AGAIN if case.grpc else _NOT_AGAIN)
 
     def _response_parts(self, responses: Iterable[str]) -> list[str]:
         parts = []
@@ -85,10 +88,20 @@ _NOT_AGAIN: Final = (
     "Do not send the message again: it would be stored twice "
     "(retryAnotherBrokerWhenNotStoreOK=true resends it automatically; default false)."
 )
+_SENT_AGAIN: Final = (
+    "gRPC producers resend such a message, which stores it again: make consumers idempotent."
+)
 _DISK_ADVICE: Final = (
     "Look for a slow or busy disk under the commit log (iostat, store.log), or raise"
-    f" syncFlushTimeout (default 5000 ms). {_NOT_AGAIN} flushDiskType=ASYNC_FLUSH (default) does"
-    " not wait for the disk."
+    " syncFlushTimeout (default 5000 ms). {again} flushDiskType=ASYNC_FLUSH (default) does not wait"
+    " for the disk."
+)
+_REPLICA_ADVICE: Final = (
+    "Check that the slave is running and reaches the master's replication port (listenPort + 1,"
+    " usually 10912). {again} slaveTimeout (default 3000 ms; before 4.9.3, syncFlushTimeout) is the"
+    " time limit for a slave, syncFlushTimeout (5000 ms) for the disk. In 4.x, a slave does not"
+    " count if it is more than haSlaveFallbehindMax (256 MB) behind. Without a slave, use the role"
+    " ASYNC_MASTER."
 )
 
 RULE = DiagnosisRule(
@@ -108,14 +121,8 @@ RULE = DiagnosisRule(
         " SLAVE_NOT_AVAILABLE: no slave is connected, or the slave is too far behind; 5.x reports"
         " FLUSH_SLAVE_TIMEOUT instead."
     ),
-    advice=(
-        "Check that the slave is running and reaches the master's replication port (listenPort +"
-        f" 1, usually 10912). {_NOT_AGAIN} slaveTimeout (default 3000 ms; before 4.9.3,"
-        " syncFlushTimeout) is the time limit for a slave, syncFlushTimeout (5000 ms) for the disk."
-        " In 4.x, a slave does not count if it is more than haSlaveFallbehindMax (256 MB) behind."
-        " Without a"
-        " slave, use the role ASYNC_MASTER."
-    ),
+    advice=_REPLICA_ADVICE.format(again=_NOT_AGAIN),
+    grpc_advice=_REPLICA_ADVICE.format(again=_SENT_AGAIN),
     grpc=COVERED,
     fold=_Fold,
     exchanges=(

@@ -283,8 +283,8 @@ RULE = DiagnosisRule(
     ),
     explanation=(
         "Brokers with one name are a master (id 0) and its slaves. Only the master accepts"
-        " messages. The NameServer has lost the master: it died, was stopped, or cannot reach the"
-        " NameServer. Producers skip this broker; consumers continue to read from a slave what was"
+        " messages. Routes have no master if it died, was stopped, or cannot reach the NameServer."
+        " Producers then skip this broker; consumers continue to read from a slave what was"
         " replicated before. Messages that only the master has are delivered when it is back."
     ),
     advice=(
