@@ -222,7 +222,7 @@ class Case:
     impact: dict[Impact, int] = field(default_factory=dict)
     """effects on messages with counts, of which 0 is none; without any, as in the rule"""
     settled: bool = False
-    """proved by a broker's store: certain regardless of capture gaps"""
+    """proved by what was captured, or by a broker's store: as certain despite capture gaps"""
     grpc: bool = False
     """its clients use gRPC: the rule's texts for them apply"""
 

@@ -120,13 +120,19 @@ def _of_received(tree: Tree) -> CallColumns:
         queue_offset=number_at(system, "queue_offset") or 0,
         body_bytes=_body_bytes(message),
         message_count=1,
-        facts=[*_stored_in(system), *_delays_in(system)],
+        facts=[*_stored_in(system), *_attempts_in(system), *_delays_in(system)],
     )
 
 
 def _stored_in(system: Tree) -> list[str]:
     stored = nanoseconds_at(system, "store_timestamp")
     return [] if stored is None else [fact(STORED_MS, stored // _MILLI)]
+
+
+def _attempts_in(system: Tree) -> list[str]:
+    """Return how often a message was delivered before, if it was."""
+    again = (number_at(system, "delivery_attempt") or 0) - 1
+    return [fact(RECONSUMED, again)] if again > 0 else []
 
 
 def _delays_in(system: Tree) -> list[str]:

@@ -17,7 +17,14 @@ from ..broker_addresses import MOST_REMEMBERED, ROUTES_REMEMBERED
 from ..codes import RequestCode
 from ..heartbeat import HEARTBEAT_CLASSES
 from ..messages.properties import PROPERTY_SEPARATOR
-from ..messages.record_layout import BORN_PORT, FIELD_ENDS, FIELD_STARTS, MAGIC_V1, RECORD_MAGICS
+from ..messages.record_layout import (
+    BORN_PORT,
+    FIELD_ENDS,
+    FIELD_STARTS,
+    MAGIC_V1,
+    RECORD_MAGICS,
+    STORE_PORT,
+)
 from .heartbeats import heartbeat_facts
 from .names import (
     CLIENT,
@@ -28,6 +35,7 @@ from .names import (
     MEMBERS,
     QUEUES_LOCKED,
     QUEUES_REQUESTED,
+    RECONSUMED,
     RESPELLED,
     SETTING,
     STORED_MS,
@@ -54,7 +62,7 @@ BODY_REQUESTS: Final = (*sorted(_LOCKS), *sorted(_CONFIGS), _HEARTBEAT)
 _RECORD: Final = struct.Struct(">iI28xi")
 """size, magic, and sysFlag of a stored record"""
 _TIME: Final = struct.Struct(">q")
-_LENGTH: Final = struct.Struct(">i")
+_INT: Final = struct.Struct(">i")
 _LEAST: Final = FIELD_ENDS[-1][BORN_PORT] + _TIME.size
 """bytes up to the store time, if the born host is IPv6"""
 _SHORT: Final = struct.Struct(">H")
@@ -128,6 +136,10 @@ def message_facts(body: bytes) -> list[str]:
     key = _value_in(body, begin, end, b"UNIQ_KEY\x01")
     if _UNIQUE_KEY.fullmatch(key):
         facts.append(fact(FIRST_KEY, key.decode()))
+    if end:
+        (reconsumed,) = _INT.unpack_from(body, ends[STORE_PORT])
+        if reconsumed > 0:
+            facts.append(fact(RECONSUMED, reconsumed))
     timer = _timer(body, begin, end, stored)
     return facts if timer is None else [*facts, fact(TIMER, timer)]
 
@@ -139,7 +151,7 @@ def _properties(body: bytes, size: int, magic: int, ends: tuple[int, ...]) -> tu
     """
     if not ends[-1] < size <= len(body):
         return 0, 0
-    (length,) = _LENGTH.unpack_from(body, ends[-2])
+    (length,) = _INT.unpack_from(body, ends[-2])
     at = ends[-1] + length
     if length < 0 or at + 2 > size:
         return 0, 0

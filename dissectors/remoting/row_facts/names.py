@@ -103,8 +103,8 @@ deadline_ms: time until which a message of POP may be acknowledged, ms <- ext fi
 born_ms: time of a pop by its client's clock, ms, if the broker reports that the pop has expired
   <- ext field `bornTime`
 setting: name of a setting that is changed, without its value <- request body
-reconsumed: how often a message that is sent was consumed <- ext field of a send; gRPC: field of a
-  dead letter
+reconsumed: how often a message that is sent was consumed, or the first message of a pull or of
+  ReceiveMessage, if it was <- ext field of a send; response body; gRPC: field of a dead letter
 reconsume_limit: maximum of `reconsumed` before the message becomes a dead letter <- ext field of
   a send; gRPC: field of a dead letter
 properties_bytes: bytes of the properties of a refused send <- ext field of a send

@@ -116,6 +116,25 @@ def ack_late(scene: Scene) -> None:
         grpc.tell(scene, printed)
 
 
+def never_acknowledged(scene: Scene) -> None:
+    """A simple consumer acknowledges all messages but one, which comes again every 10 s."""
+    grpc.make_topics(scene)
+    with proxied(scene.cluster) as proxy:
+        grpc.run(proxy, topic="GrpcNormal", count=5)
+        with scene.capture():
+            printed = grpc.run(
+                proxy,
+                kind="simple",
+                topic="GrpcNormal",
+                group="forgetful_simple",
+                forget_key="key-1",
+                invisible_ms=10_000,
+                batch=1,
+                count=18,
+            )
+        grpc.tell(scene, printed)
+
+
 def calls_lost(scene: Scene) -> None:
     """For six seconds every packet to the proxy's gRPC port is lost; the proxy is well."""
     _calls_lost(scene, "daddr {} tcp dport {}")
@@ -412,6 +431,15 @@ INCIDENTS: tuple[Scenario, ...] = (
         ack_late,
         "A simple consumer acknowledges each message 3 s after its invisible time",
         "the proxy answers 40013, and delivers the message again",
+        GRPC_5,
+        shows=("pop-ack-late",),
+    ),
+    Scenario(
+        "grpc-never-acknowledged-5x",
+        single_5x,
+        never_acknowledged,
+        "A simple consumer acknowledges four of five messages, and one never",
+        "the proxy delivers that message again each time its invisible time has ended",
         GRPC_5,
         shows=("pop-ack-late",),
     ),

@@ -225,6 +225,20 @@ def test_the_store_time_of_a_pulled_message() -> None:
         assert message_facts(encode_message(message)[:size]) == []
 
 
+def test_how_often_a_pulled_message_was_consumed() -> None:
+    for times, expected in ((3, "3"), (0, None), (-1, None)):
+        for flag in (0, 0x20):
+            message = StoredMessage(
+                *("T", b"x", {"UNIQ_KEY": "K"}),
+                store_host="[::1]:1" if flag else "1.1.1.1:1",
+                reconsume_times=times,
+                sys_flag=flag,
+            )
+            facts = message_facts(encode_message(message))
+            assert fact_in(facts, names.RECONSUMED) == expected
+            assert fact_in(message_facts(encode_message(message)[:-1]), names.RECONSUMED) is None
+
+
 def test_transactions() -> None:
     assert header_facts(SEND_V2, {"f": "4"}, 0, {}) == ["transaction=prepared"]
     assert header_facts(SEND, {"sysFlag": "12"}, 0, {}) == []

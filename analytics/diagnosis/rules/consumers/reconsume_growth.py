@@ -8,14 +8,16 @@ from typing import Final
 
 from dissectors.grpc.names import OK
 from dissectors.remoting.codes import RequestCode
-from dissectors.remoting.row_facts.names import CLIENT_TYPE, fact_in
+from dissectors.remoting.row_facts.ext_fields import POPS
+from dissectors.remoting.row_facts.names import CLIENT_TYPE, FIRST_KEY, RECONSUMED, fact_in
+from dissectors.remoting.row_facts.values import number_in
 from dissectors.rows.outcome import RECEIVE_CALLS, is_call
 from dissectors.rows.record import ExchangeRecord, MessageIdentity, identity_of
 
 from ...context import Context, Need
-from ...keys import SUCCESS, has_room, named_group
+from ...keys import SUCCESS, has_room, named_group, state_in
 from ...names import first_of, only
-from ...problem import Case, Impact, ProblemSeverity, Subject, Tally, duration
+from ...problem import Case, Impact, ProblemSeverity, Subject, Tally, duration, shown
 from ...rule import COVERED, DiagnosisRule, Exchanges, Fold
 from ...spells import spells
 from .grpc_consumer_stuck import PUSH
@@ -39,16 +41,39 @@ class _Fold(Fold):
         """the group has a gRPC push consumer"""
         self._received: Counter[MessageIdentity] = Counter()
         """gRPC deliveries that begin with a message"""
+        self._popped: dict[MessageIdentity, ReturnedMessage] = {}
+        """messages that POP delivered repeatedly"""
+        self._calls = False
+        """its consumers use gRPC: their proxy pops"""
 
     def add_exchange(self, row: ExchangeRecord) -> None:
-        if not is_call(row.request_name) or row.request_name == _RETURN_CALL:
+        if row.request_code in POPS:
+            self._add_pop(row)
+        elif not is_call(row.request_name) or row.request_name == _RETURN_CALL:
             self.returns.add(row)
         elif row.request_name in RECEIVE_CALLS:
+            self._calls = True
             key = identity_of(row)
             if key is not None and has_room(self._received, key, Returns.MAX_MESSAGES):
                 self._received[key] += 1
         elif fact_in(row.facts, CLIENT_TYPE) == PUSH:
             self._pushes = True
+
+    def _add_pop(self, row: ExchangeRecord) -> None:
+        """Add a pop whose first message was delivered before."""
+        key, again = fact_in(row.facts, FIRST_KEY), number_in(row.facts, RECONSUMED)
+        if key is None or again is None:
+            return
+        what = f"{row.request_name} -> delivery {again + 1:,} of {key}"
+        message = state_in(
+            self._popped,
+            (key, row.topic),
+            lambda: ReturnedMessage(key, topic=row.topic or ""),
+            Returns.MAX_MESSAGES,
+        )
+        if message is not None:
+            message.reported = max(message.reported, again)
+            message.note(row, shown(row, what))
 
     def _is_returned(self, key: MessageIdentity, message: ReturnedMessage) -> bool:
         """Return whether a message was returned repeatedly, and not just kept for longer."""
@@ -65,6 +90,8 @@ class _Fold(Fold):
             for key, message in self.returns.messages.items()
             if self._is_returned(key, message)
         ]
+        if not self._calls:
+            again += [one for one in self._popped.values() if one.failures >= FEWEST]
         if not again:
             yield from self._unnamed(context)
         for spell in spells(again, ReturnedMessage.span, self.lasts):
@@ -97,7 +124,8 @@ class _Fold(Fold):
         )
         case.grpc = all(message.callers for message in again)
         case.first_time = min(message.first_time for message in again)
-        case.details.append(f"returned by {first_of(names)}")
+        popped = all(message.reported for message in again)
+        case.details.append(f"{'received' if popped else 'returned'} by {first_of(names)}")
         case.details.append(f"messages: {', '.join(message.key for message in again[:MOST_NAMED])}")
         limits = {message.limit for message in again if message.limit is not None}
         if limits:
@@ -149,6 +177,10 @@ def _of_call(row: ExchangeRecord) -> str | None:
     return row.group if row.request_name in _CALLS else None
 
 
+def _of_pop(row: ExchangeRecord) -> str | None:
+    return row.group if number_in(row.facts, RECONSUMED) is not None else None
+
+
 RULE = DiagnosisRule(
     id="reconsume-growth",
     severity=ProblemSeverity.WARNING,
@@ -159,6 +191,7 @@ RULE = DiagnosisRule(
         " but not yet enough to send it to the DLQ. Or 16 returns of a group whose clients (before"
         " 3.4.9) give each delivery another id. With gRPC: ChangeInvisibleDuration for three"
         " deliveries of a message, by a push consumer or if the message was received that often."
+        " With POP: a pop whose first message was delivered at least three times before."
     ),
     explanation=(
         "The consumer's code fails for these messages: it throws, returns RECONSUME_LATER, or takes"
@@ -189,6 +222,7 @@ RULE = DiagnosisRule(
     fold=_Fold,
     exchanges=(
         Exchanges(key=named_group, requests={SEND_BACK}, responses={SUCCESS}),
+        Exchanges(key=_of_pop, requests=POPS, responses={SUCCESS}, with_facts=True),
         Exchanges(key=_of_call, responses={OK}),
     ),
     references=(
@@ -202,8 +236,8 @@ RULE = DiagnosisRule(
         "apache/rocketmq-client-go#625",
     ),
     limits=(
-        "Not covered: orderly and FIFO consumers, which retry in place, and POP consumers without"
-        " gRPC, which change the invisible time."
+        "Not covered: orderly and FIFO consumers, which retry in place. With POP, only the first"
+        " message of each response counts."
     ),
     needs={Need.GROUPS},
 )

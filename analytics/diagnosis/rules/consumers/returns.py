@@ -50,7 +50,7 @@ class ReturnedMessage:
     last: Evidence | None = None
     """the last return"""
     reported: int = 0
-    """delivery attempts counted by a gRPC consumer itself when it gave up the message"""
+    """failed deliveries in the message itself, or as a gRPC consumer counted them"""
 
     def span(self) -> tuple[int, int]:
         """Return the first and the last time of its returns."""
@@ -75,6 +75,15 @@ class ReturnedMessage:
         if limit is not None:
             self.limit = limit if self.limit is None else max(self.limit, limit)
         self.at_once = self.at_once or at_once
+
+    def note(self, row: ExchangeRecord, evidence: Evidence) -> None:
+        """Add the client, the time, and the evidence of an exchange."""
+        if has_room(self.clients, row.client_address, MAX_CLIENTS):
+            self.clients[row.client_address] += 1
+        time = end_of(row)
+        self.first_time = min(self.first_time, time) if self.first_time else time
+        self.last_time = max(self.last_time, time)
+        self.last = evidence if self.last is None else max(self.last, evidence)
 
     def evidence(self) -> Evidence:
         """Return the last return."""
@@ -108,15 +117,9 @@ class Returns:
         else:
             one.at_once, one.reported = True, max(one.reported, attempts, 1)
         one.topic = max(one.topic, row.topic or "")
-        if has_room(one.clients, row.client_address, MAX_CLIENTS):
-            one.clients[row.client_address] += 1
         if called:
             one.callers.add(row.client_address)
-        time = end_of(row)
-        one.first_time = min(one.first_time, time) if one.first_time else time
-        one.last_time = max(one.last_time, time)
-        evidence = shown(row, f"return of {key[0]} accepted by {row.server_address}")
-        one.last = evidence if one.last is None else max(one.last, evidence)
+        one.note(row, shown(row, f"return of {key[0]} accepted by {row.server_address}"))
 
     def dead(self) -> list[ReturnedMessage]:
         """Return the messages that went to %DLQ%, sorted by time."""

@@ -161,6 +161,9 @@ public final class Grpc {
                 int at = 0;
                 for (MessageView view : views) {
                     print("consumed " + view.getMessageId() + " attempt " + view.getDeliveryAttempt());
+                    if (view.getKeys().contains(text("forget-key", ""))) {
+                        continue;
+                    }
                     if (at++ == 1) {
                         consumer.changeInvisibleDuration(view, Duration.ofSeconds(10));
                     } else {

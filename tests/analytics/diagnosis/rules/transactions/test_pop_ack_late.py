@@ -91,3 +91,39 @@ def test_an_acknowledgement_by_grpc_that_the_proxy_refuses() -> None:
     early = ack(9_000, 10_000)
     early.request_code, early.request_name, early.response_code = None, "AckMessage", 40013
     assert problems(RULE, [early]) == [], "refused for another reason"
+
+
+def received(
+    at_ms: float, delivery: int, key: str = "K1", name: str = "ReceiveMessage"
+) -> ExchangeRecord:
+    row = exchange(at_ms, POP, topic="orders", group="bills", unique_key=key, message_count=1)
+    row.request_code, row.request_name, row.response_code = None, name, 20000
+    row.facts = [f"reconsumed={delivery - 1}"] if delivery > 1 else []
+    return row
+
+
+AGAIN = [received(10_000 * delivery, delivery) for delivery in range(1, 6)]
+
+
+def test_a_grpc_consumer_that_never_acknowledges_a_message() -> None:
+    (one,) = problems_of_sample(RULE, "grpc-never-acknowledged-5x.pcap")
+    assert one.title == (
+        "forgetful_simple received message 010A3592BD0950015C0B20293A00000001 5 times without"
+        " acknowledging it in time"
+    )
+    assert (one.count, one.advice, len(one.evidence)) == (1, RULE.grpc_advice, 4)
+    assert same_in_any_order(RULE, AGAIN)
+
+
+def test_messages_that_were_received_twice_or_returned() -> None:
+    assert [one.count for one in problems(RULE, AGAIN)] == [1]
+    assert problems(RULE, AGAIN[:2]) == []
+    assert problems(RULE, AGAIN[4:]) == [], "it may have been returned before the capture"
+    returned = received(15_000, 1, name="ChangeInvisibleDuration")
+    returned.facts = ["deadline_ms=1"]
+    assert problems(RULE, [*AGAIN, returned]) == []
+    (one,) = problems(RULE, [*AGAIN, *(received(9000 * at, at, "K2") for at in range(1, 4))])
+    assert one.title == (
+        "bills received 2 messages up to 5 times without acknowledging them in time"
+    )
+    assert (one.count, one.subject.message) == (2, None)
