@@ -441,6 +441,7 @@ INCIDENTS: tuple[Scenario, ...] = (
         "A simple consumer acknowledges four of five messages, and one never",
         "the proxy delivers that message again each time its invisible time has ended",
         GRPC_5,
+        packed=True,
         shows=("pop-ack-late",),
     ),
     Scenario(

@@ -125,6 +125,24 @@ def dead_letters(scene: Scene) -> None:
         grpc.tell(scene, printed)
 
 
+def fifo_blocked(scene: Scene) -> None:
+    """A push consumer of FIFO messages refuses the first ones, and retries them itself."""
+    grpc.make_topics(scene)
+    group = ["-g", "patient_pushers", "-o", "true"]
+    run_mqadmin(["updateSubGroup", "-b", scene.broker.text, *group], scene.cluster.namesrv_text)
+    with proxied(scene.cluster, version=PROXY_5) as proxy:
+        grpc.run(proxy, topic="GrpcNormal", count=1)
+        with scene.capture():
+            options = {"kind": "push", "topic": "GrpcFifo", "group": "patient_pushers"}
+            push = grpc.start(proxy, **options, refuse_all=True)
+            push.wait_for("ready", 30.0)
+            printed = grpc.run(proxy, kind="fifo", topic="GrpcFifo", count=6, pause_ms=1000)
+            time.sleep(75)
+            push.end_input()
+            printed += push.finish()
+        grpc.tell(scene, printed)
+
+
 def refused_behind(scene: Scene) -> None:
     """The disk of the broker behind the proxy is full: sends fail after three attempts."""
     grpc.make_topics(scene)
@@ -199,6 +217,16 @@ CALLERS: tuple[Scenario, ...] = (
         "A proxy of 5.3.3 in local mode: it is the broker, too; normal and delayed messages",
         "no remoting behind the calls: proxy and broker are one process",
         GRPC_5,
+    ),
+    Scenario(
+        "grpc-fifo-blocked-5x",
+        single_5x,
+        fifo_blocked,
+        "A push consumer of a FIFO group refuses the first messages again and again",
+        "it retries them itself, and gets none of those behind them",
+        GRPC_5,
+        packed=True,
+        shows=("grpc-consumer-stuck",),
     ),
     Scenario(
         "grpc-dead-letters-5x",

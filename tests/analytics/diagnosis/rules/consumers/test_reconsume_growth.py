@@ -43,7 +43,7 @@ def test_a_message_that_is_popped_again_and_again() -> None:
 
 
 def test_pops_of_a_proxy_are_not_counted_beside_its_calls() -> None:
-    rows = sample("grpc-never-acknowledged-5x.pcap").exchanges
+    rows = sample("grpc-never-acknowledged-5x.pcap.gz").exchanges
     assert problems(RULE, rows) == [], "it was not returned"
     (one,) = problems(RULE, [row for row in rows if row.request_name != "ReceiveMessage"])
     assert one.title == (

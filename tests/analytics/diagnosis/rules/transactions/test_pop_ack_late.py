@@ -106,7 +106,7 @@ AGAIN = [received(10_000 * delivery, delivery) for delivery in range(1, 6)]
 
 
 def test_a_grpc_consumer_that_never_acknowledges_a_message() -> None:
-    (one,) = problems_of_sample(RULE, "grpc-never-acknowledged-5x.pcap")
+    (one,) = problems_of_sample(RULE, "grpc-never-acknowledged-5x.pcap.gz")
     assert one.title == (
         "forgetful_simple received message 010A3592BD0950015C0B20293A00000001 5 times without"
         " acknowledging it in time"
