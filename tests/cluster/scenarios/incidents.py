@@ -515,6 +515,7 @@ INCIDENTS: tuple[Scenario, ...] = (
         client_hung,
         "A consumer process is stopped for 14 s",
         "its kernel acknowledges packets; afterwards, the client runs its overdue timers",
+        packed=True,
         shows=("client-hung",),
     ),
     Scenario(

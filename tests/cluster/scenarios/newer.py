@@ -334,6 +334,7 @@ NEWER: tuple[Scenario, ...] = (
         queue_moved,
         "The queues of a static topic move to another broker while a producer sends",
         "the broker that had them answers 501 until the client has the new route",
+        packed=True,
         shows=("not-leader-for-queue",),
     ),
     Scenario(

@@ -32,7 +32,7 @@ def test_other_answers() -> None:
     ("name", "count", "title"),
     [
         (
-            "queue-moved-5x.pcap",
+            "queue-moved-5x.pcap.gz",
             9,
             "broker-a refused 9 sends of topic StaticTopic: the queue is at another broker now",
         ),
