@@ -17,6 +17,7 @@ from ..remoting.row_facts.names import (
     DECISION,
     DELIVER_MS,
     ENDPOINT,
+    FIFO,
     MAX_FACTS,
     MESSAGE_GROUP,
     MESSAGE_TYPE,
@@ -120,7 +121,12 @@ def _of_received(tree: Tree) -> CallColumns:
         queue_offset=number_at(system, "queue_offset") or 0,
         body_bytes=_body_bytes(message),
         message_count=1,
-        facts=[*_stored_in(system), *_attempts_in(system), *_delays_in(system)],
+        facts=[
+            *_stored_in(system),
+            *present_facts((MESSAGE_GROUP, text_at(system, "message_group"))),
+            *_attempts_in(system),
+            *_delays_in(system),
+        ],
     )
 
 
@@ -236,6 +242,8 @@ def _of_settings(settings: Tree) -> CallColumns:
     subscription = tree_at(settings, "subscription")
     group = resource_at(subscription, "group")
     facts = present_facts((CLIENT_TYPE, kind))
+    if isinstance(fifo := subscription.get("fifo"), bool):
+        facts.append(fact(FIFO, str(fifo).lower()))
     for entry in trees_at(subscription, "subscriptions")[:MAX_FACTS]:
         topic = resource_at(entry, "topic")
         how = text_at(entry, "expression", "type") or "-"

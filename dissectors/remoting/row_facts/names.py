@@ -54,6 +54,7 @@ ACCOUNT: Final = "account"
 CLIENT_TYPE: Final = "client_type"
 MESSAGE_TYPE: Final = "message_type"
 MESSAGE_GROUP: Final = "message_group"
+FIFO: Final = "fifo"
 DELIVER_MS: Final = "deliver_ms"
 STREAM_RESET: Final = "stream_reset"
 CONSUME_FROM: Final = "consume_from"
@@ -113,6 +114,7 @@ account: account of a client whose send, pull or unregistration was refused with
 client_type: type of a gRPC client: `PRODUCER`, `PUSH_CONSUMER`, … <- message of gRPC
 message_type: `NORMAL`, `FIFO`, `DELAY`, `TRANSACTION`, … of a message <- message of gRPC
 message_group: message group, within which FIFO messages keep their order <- message of gRPC
+fifo: `true` or `false`: whether a proxy delivers to a consumer group in order <- settings of gRPC
 deliver_ms: time from which a message may be delivered, ms <- message of gRPC
 stream_reset: `REASON SIDE`: why and by whom a call of gRPC was ended before its response <-
   RST_STREAM

@@ -416,6 +416,7 @@ INCIDENTS: tuple[Scenario, ...] = (
         "The response to one long poll is lost between broker and consumer",
         "other responses come on the same connection; the client pulls again after 30 s",
         shows=("long-poll-lost",),
+        packed=True,
     ),
     Scenario(
         "idle-forgotten-5x",
@@ -533,6 +534,7 @@ INCIDENTS: tuple[Scenario, ...] = (
         "A producer with message trace sends small messages",
         "traces are a large share of all bytes sent",
         shows=("trace-overhead",),
+        packed=True,
     ),
     Scenario(
         "stored-by-retry-5x",

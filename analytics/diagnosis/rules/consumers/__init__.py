@@ -26,5 +26,6 @@ MODULES: Final = (
     "reconsume_growth",
     "dead_letter",
     "orderly_lock_lost",
+    "group_not_fifo",
 )
 """modules with a `RULE`, in the order of the document"""

@@ -143,6 +143,24 @@ def fifo_blocked(scene: Scene) -> None:
         grpc.tell(scene, printed)
 
 
+def fifo_unordered(scene: Scene) -> None:
+    """Two push consumers of a group that is not FIFO get messages with message groups."""
+    grpc.make_topics(scene)
+    with proxied(scene.cluster, version=PROXY_5) as proxy:
+        grpc.run(proxy, topic="GrpcNormal", count=1)
+        with scene.capture():
+            options = {"kind": "push", "topic": "GrpcFifo", "group": "hasty_pushers"}
+            members = [grpc.start(proxy, **options, work_ms=300) for _ in range(2)]
+            for member in members:
+                member.wait_for("ready", 30.0)
+            printed = grpc.run(proxy, kind="fifo", topic="GrpcFifo", count=8)
+            time.sleep(4)
+            for member in members:
+                member.end_input()
+                printed += member.finish()
+        grpc.tell(scene, printed)
+
+
 def refused_behind(scene: Scene) -> None:
     """The disk of the broker behind the proxy is full: sends fail after three attempts."""
     grpc.make_topics(scene)
@@ -227,6 +245,16 @@ CALLERS: tuple[Scenario, ...] = (
         GRPC_5,
         packed=True,
         shows=("grpc-consumer-stuck",),
+    ),
+    Scenario(
+        "grpc-fifo-unordered-5x",
+        single_5x,
+        fifo_unordered,
+        "Two push consumers of a group that is not FIFO consume messages with message groups",
+        "messages of one message group are with both consumers at a time",
+        GRPC_5,
+        shows=("group-not-fifo",),
+        packed=True,
     ),
     Scenario(
         "grpc-dead-letters-5x",

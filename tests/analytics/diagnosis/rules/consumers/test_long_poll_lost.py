@@ -57,11 +57,11 @@ def test_how_long_the_pull_may_be_held(held: int, until: int, found: int) -> Non
 
 
 def test_a_response_that_a_relay_swallowed() -> None:
-    (one,) = problems_of_sample(RULE, "long-poll-lost-5x.pcap")
+    (one,) = problems_of_sample(RULE, "long-poll-lost-5x.pcap.gz")
     assert one.title.startswith(
         "broker-a never responded to 2 pulls of group lost_group for queues 0 and 1 of PollTopic"
     )
-    rows = sample("long-poll-lost-5x.pcap")
+    rows = sample("long-poll-lost-5x.pcap.gz")
     assert same_in_any_order(RULE, rows.exchanges)
 
 
