@@ -77,8 +77,7 @@ def zone_named(name: str) -> Zone | None:
     if name.lower() == "local":
         return Zone("local", lambda second: time.localtime(second).tm_gmtoff)
     if _OFFSET.fullmatch(name):
-        fixed = _zone_of(name)
-        return Zone(name, lambda _: fixed)
+        return _fixed_zone(name)
     from zoneinfo import ZoneInfo  # slow to import and seldom needed
 
     try:
@@ -91,6 +90,13 @@ def zone_named(name: str) -> Zone | None:
         return 0 if offset is None else int(offset.total_seconds())
 
     return Zone(name, offset_at)
+
+
+@lru_cache(maxsize=64)
+def _fixed_zone(text: str) -> Zone:
+    """Return the zone of an offset: one object each, so that times of day can be compared."""
+    seconds = _zone_of(text)
+    return Zone(text, lambda _: seconds) if seconds else UTC_ZONE
 
 
 class Moment(NamedTuple):
@@ -172,9 +178,7 @@ def moment_of(text: str, zone: Zone = UTC_ZONE) -> Moment | None:
     if match["date"]:
         offset = match["zone"]
         return Moment(local - _zone_of(offset) * SECOND if offset else zone.instant(local), True)
-    if match["zone"]:
-        return Moment((local - _zone_of(match["zone"]) * SECOND) % DAY, False)
-    return Moment(local, False, zone)
+    return Moment(local, False, _fixed_zone(match["zone"]) if match["zone"] else zone)
 
 
 def _zone_of(text: str) -> int:

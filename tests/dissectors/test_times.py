@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from dissectors.times import DAY, UTC_ZONE, moment_of, text_of_time, zone_named
@@ -55,16 +57,24 @@ def test_a_time_of_day() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "clock"),
+    ("text", "zone"), [("10:46:20+08:00", "+08:00"), ("20:00-0430", "-0430"), ("9:00Z", "UTC")]
+)
+def test_a_time_of_day_with_an_offset_is_one_of_that_zone(text: str, zone: str) -> None:
+    assert moment_of(text) == moment_of(re.split("[-+Z]", text)[0], zone_named(zone) or UTC_ZONE)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
     [
-        ("10:46:20+08:00", "2:46:20"),
-        ("01:00+08:00", "17:00"),
-        ("20:00-0430", "0:30"),
-        ("9:00Z", "9:00"),
+        ("01:00+08:00", "2026-11-19T17:00:00.000000Z"),
+        ("10:00+08:00", "2026-11-20T02:00:00.000000Z"),
+        ("20:00-04:30", "2026-11-21T00:30:00.000000Z"),
     ],
 )
-def test_a_time_of_day_with_an_offset(text: str, clock: str) -> None:
-    assert moment_of(text) == moment_of(clock)
+def test_a_time_of_day_with_an_offset_is_on_the_day_there(text: str, expected: str) -> None:
+    moment = moment_of(text)
+    assert moment is not None
+    assert text_of_time(moment.on_day_of(START)) == expected
 
 
 @pytest.mark.parametrize(
