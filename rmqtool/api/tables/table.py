@@ -75,22 +75,25 @@ class Table(Generic[Row]):
             type_, get = field.type, field.get
             if type_ == "list" and len(field.columns) == 1:  # an address, tested in two forms
                 get, type_ = attrgetter(field.columns[0]), "string"
-            elif type_ == "list" and name in _FIRST_OF:
-                get, type_ = _first_of(get), "string"
+            elif type_ == "list" and name in _NAMED:
+                get, type_ = _name_or_address(get), "string"
             columns.append(ArrowColumn(name, type_, get))
         return columns
 
 
-_FIRST_OF: Final = frozenset(("broker", "client"))
-"""filter fields with several names: the first is shown"""
+_NAMED: Final = frozenset(("broker", "client"))
+"""filter fields of a name and an address: the name is shown, or else the address"""
 
 
-def _first_of(get: Callable[[object], object]) -> Callable[[object], object]:
-    def first(row: object) -> object:
+def _name_or_address(get: Callable[[object], object]) -> Callable[[object], object]:
+    def shown(row: object) -> object:
         names = get(row)
-        return names[0] if isinstance(names, list) and names else None
+        if not isinstance(names, list) or not names:
+            return None
+        # The address comes last, with its port; a name comes before both of its forms.
+        return names[0] if len(names) > 2 else names[-1]
 
-    return first
+    return shown
 
 
 def column_fields(columns: Iterable[Column]) -> FieldSet:

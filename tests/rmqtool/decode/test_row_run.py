@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,16 @@ def test_chosen_columns_are_the_same_in_all_forms(tmp_path: Path) -> None:
     assert found.column("latency").to_pylist() == [row.latency_us for row in rows]
     arrow = api.read(str(SAMPLE)).to_arrow(columns=NAMES.split(","))
     assert arrow.to_pylist() == found.to_pylist()
+
+
+@pytest.mark.parametrize("view", [(), ("--list-messages",), ("--commands",)])
+def test_an_end_without_a_name_has_its_port(view: tuple[str, ...]) -> None:
+    lines = decoded(*view, "--columns", "client,broker", "-T", "jsonl").splitlines()
+    clients = {json.loads(line)["client"] for line in lines}
+    assert clients
+    assert all(re.search("[@:]", client) for client in clients), "a client id, or an address"
+    brokers = {json.loads(line)["broker"] for line in lines} - {None}
+    assert all(name == "broker-a" or ":" in name for name in brokers)
 
 
 @pytest.mark.parametrize(
