@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from dissectors.grpc.names import OK, TELEMETRY
 from dissectors.quantities import counted
-from dissectors.remoting.row_facts.names import CLIENT_TYPE, fact_in
+from dissectors.remoting.row_facts.names import CLIENT_TYPE, FIFO, fact_in, facts_in
 from dissectors.rows import conversation_record as tcp
 from dissectors.rows.conversation_facts import left_at
 from dissectors.rows.conversation_record import ConversationRecord
@@ -19,6 +19,7 @@ from ...context import Context
 from ...keys import WHOLE, state_in
 from ...problem import (
     Case,
+    Confidence,
     Evidence,
     Impact,
     ProblemSeverity,
@@ -69,8 +70,8 @@ class _Client:
     """One client as first registered, and its progress."""
 
     __slots__ = (
-        *("asked", "batches", "beat", "done_at", "evidence", "given", "group", "open", "place"),
-        *("program", "pushes", "received", "received_end", "topic", "unserved"),
+        *("asked", "batches", "beat", "done_at", "evidence", "fifo", "given", "group", "open"),
+        *("place", "program", "pushes", "received", "received_end", "topic", "unserved"),
     )
 
     def __init__(self) -> None:
@@ -84,6 +85,8 @@ class _Client:
         self.topic: str | None = None
         self.program = ""
         self.pushes = False
+        self.fifo = False
+        """the proxy delivers to its group in order"""
         self.asked = False
         self.beat: Evidence | None = None
         """its last Heartbeat or QueryAssignment"""
@@ -112,6 +115,7 @@ class _Client:
             self._register(row)
 
     def _register(self, row: ExchangeRecord) -> None:
+        self.fifo = self.fifo or facts_in(row.facts, FIFO)[-1:] == ["true"]
         answered = row.response_code == OK
         what = "answered" if answered else "never answered"
         evidence = shown(row, f"Telemetry: settings of a push consumer {what}")
@@ -299,7 +303,12 @@ def _holding(client: str, state: _Client, context: Context) -> Case | None:
     keys = [batch.key for batch in sorted(state.batches) if batch.key and batch.end >= since]
     if keys:
         case.details.append(f"received last: {', '.join(keys[-MOST_NAMED:])}")
-    case.doubt("its messages may simply take that long")
+    if state.fifo:
+        case.details.append("the group is FIFO: the messages behind it in its queue wait")
+    case.doubt(
+        "its messages may simply take that long",
+        Confidence.LIKELY if state.fifo else Confidence.POSSIBLE,
+    )
     _settle_state(case, state.beat, context)
     return case
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from analytics.diagnosis.problem import Confidence
 from analytics.diagnosis.rules.consumers.grpc_consumer_stuck import RULE
 from dissectors.grpc.names import OK
 from dissectors.rows.conversation_record import ConversationRecord
@@ -69,9 +70,11 @@ def test_a_push_consumer_that_finishes_no_message() -> None:
         " 1 message since 09:23:38 UTC (101 s) without acknowledging it, although it still asks"
         " for messages"
     )
+    assert one.confidence is Confidence.LIKELY
+    assert one.details[-1] == "the group is FIFO: the messages behind it in its queue wait"
     (one,) = problems(RULE, HOLDING)
     assert "has held 1 message since " in one.title
-    assert one.details == ["received last: K1"]
+    assert (one.details, one.confidence) == (["received last: K1"], Confidence.POSSIBLE)
     assert same_in_any_order(RULE, HOLDING)
 
 
