@@ -38,6 +38,20 @@ class SideBytes(NamedTuple):
     data: bytes
 
 
+class _DumpLine(NamedTuple):
+    """A line of a dump."""
+
+    number: int
+    side: int
+    offset: int
+    columns: str
+    """the bytes, and text that may resemble them"""
+
+
+_USUAL: Final = 16
+"""bytes of a line in most dumps"""
+_WIDEST: Final = 256
+"""maximum bytes of a line: `xxd -c` allows no more"""
 LEAST_BASE64 = 16
 """shortest plausible base64; a frame has more characters"""
 _OFFSET = re.compile(
@@ -46,8 +60,10 @@ _OFFSET = re.compile(
 )
 """a line of xxd, hexdump -C, tcpdump -X, Wireshark or Netty"""
 _RULER = re.compile(r"^[ |+\-0-9a-fA-F]*$")
-_NOISE = re.compile(r"0[xX](?=[0-9a-fA-F]{1,2}\b)|\\x|[\s:,;{}\[\]()\"'_-]|^b(?=['\"])")
+_NOISE = re.compile(r"^0[xX]|0[xX](?=[0-9a-fA-F]{1,2}\b)|\\x|[\s:,;{}\[\]()\"'_-]|^b(?=['\"])")
 _HEX = re.compile(r"[0-9a-fA-F]*")
+_NOISE_OR_DIGIT = re.compile(f"(?:{_NOISE.pattern}|[0-9a-fA-F])*")
+_BASE64_OR_BLANK = re.compile(r"[A-Za-z0-9+/_\s-]*=*\s*")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _PRINTABLE = re.compile(rb"[\x09\x0a\x0d\x20-\x7e]*")
 
@@ -106,21 +122,25 @@ def decode_hex(text: str) -> bytes:
     """Return the bytes of hex digits, with or without ``0x``, ``\\x``, colons, commas, blanks."""
     stripped = text.strip()
     bare = _NOISE.sub("", stripped)
-    wrong = re.search(r"[^0-9a-fA-F]", bare)
-    if wrong is not None:
-        place = text.find(wrong[0])
-        raise BytesFormError(f"{wrong[0]!r} at character {place} is not a hex digit")
+    if _HEX.fullmatch(bare) is None:
+        place = text.find(stripped) + _match_end(_NOISE_OR_DIGIT, stripped)
+        raise BytesFormError(f"{text[place]!r} at character {place} is not a hex digit")
     if len(bare) % 2:
         raise BytesFormError(f"{len(bare)} hex digits: the last digit is missing")
     return hex_bytes_of(bare) or b""
 
 
+def _match_end(pattern: re.Pattern[str], text: str) -> int:
+    match = pattern.match(text)
+    return match.end() if match is not None else 0
+
+
 def decode_base64(text: str) -> bytes:
     """Return the bytes of base64, also of its URL form and without padding."""
     joined = "".join(text.split()).translate(str.maketrans("-_", "+/")).rstrip("=")
-    wrong = re.search(r"[^A-Za-z0-9+/]", joined)
-    if wrong is not None:
-        raise BytesFormError(f"{wrong[0]!r} at character {text.find(wrong[0])} is not base64")
+    place = _match_end(_BASE64_OR_BLANK, text)
+    if place < len(text):
+        raise BytesFormError(f"{text[place]!r} at character {place} is not base64")
     if len(joined) % 4 == 1:
         raise BytesFormError(f"{len(joined)} characters of base64: the end is missing")
     decoded = base64_of(joined + "=" * (-len(joined) % 4))
@@ -137,6 +157,26 @@ def decode_dump(text: str) -> list[SideBytes]:
     """
     parts: list[tuple[int, bytearray]] = []
     expected: dict[int, int] = {}
+    lines = _dump_lines(text)
+    widths = _widths_of(lines)
+    for line, width in zip(lines, widths, strict=True):
+        wanted = expected.get(line.side, line.offset)
+        if line.offset != wanted and line.offset != 0:
+            raise BytesFormError(
+                f"line {line.number} starts at {line.offset:#x}, expected {wanted:#x}"
+            )
+        data = hex_bytes_of(_bytes_of(line.columns, width)) or b""
+        expected[line.side] = line.offset + len(data)
+        if not parts or parts[-1][0] != line.side:
+            parts.append((line.side, bytearray()))
+        parts[-1][1].extend(data)
+    if not parts:
+        raise BytesFormError("no dump lines; a dump line has an offset, then bytes in hex")
+    return [SideBytes(side, bytes(data)) for side, data in parts]
+
+
+def _dump_lines(text: str) -> list[_DumpLine]:
+    lines: list[_DumpLine] = []
     first_indent: int | None = None
     for number, line in enumerate(text.splitlines(), 1):
         match = _OFFSET.match(line)
@@ -146,33 +186,43 @@ def decode_dump(text: str) -> list[SideBytes]:
             continue
         indent = len(match["indent"].expandtabs(4))
         first_indent = indent if first_indent is None else first_indent
-        side = int(indent > first_indent)
         offset = hexadecimal_of(match["offset"]) or 0
-        wanted = expected.get(side, offset)
-        if offset != wanted and offset != 0:
-            raise BytesFormError(f"line {number} starts at {offset:#x}, expected {wanted:#x}")
-        data = hex_bytes_of(_bytes_of(match["hex"], wanted=16)) or b""
-        expected[side] = offset + len(data)
-        if not parts or parts[-1][0] != side:
-            parts.append((side, bytearray()))
-        parts[-1][1].extend(data)
-    if not parts:
-        raise BytesFormError("no dump lines; a dump line has an offset, then bytes in hex")
-    return [SideBytes(side, bytes(data)) for side, data in parts]
+        lines.append(_DumpLine(number, int(indent > first_indent), offset, match["hex"]))
+    return lines
 
 
-def _bytes_of(columns: str, wanted: int) -> str:
+def _widths_of(lines: Sequence[_DumpLine]) -> list[int]:
+    """Return the maximum bytes of each line: up to the next line of its side.
+
+    The last line is as long as the one before it at most; a single line may have any length.
+    """
+    widths = [0] * len(lines)
+    following: dict[int, int] = {}
+    for place in reversed(range(len(lines))):
+        line = lines[place]
+        widths[place] = following.get(line.side, 0) - line.offset
+        following[line.side] = line.offset
+    known: dict[int, int] = {}
+    for place, line in enumerate(lines):
+        if not 0 < widths[place] <= _WIDEST:
+            widths[place] = known.get(line.side, _WIDEST)
+        known[line.side] = widths[place]
+    return widths
+
+
+def _bytes_of(columns: str, width: int) -> str:
     """Return the hex digits of a line, without trailing text that resembles them."""
-    digits: list[str] = []
+    middles = (0, _USUAL // 2, width // 2)
+    digits = ""
     for word in re.split(r"[ \t]", columns.rstrip()):
         if not word:
-            if len("".join(digits)) // 2 not in (0, wanted // 2):
+            if len(digits) // 2 not in middles:
                 break  # two blanks outside the middle start the text column
             continue
-        if len(word) % 2 or len("".join(digits)) // 2 >= wanted:
+        if len(word) % 2 or len(digits) // 2 >= width:
             break
-        digits.append(word)
-    return "".join(digits)[: 2 * wanted]
+        digits += word
+    return digits[: 2 * width]
 
 
 _HEX_WORD: Final = re.compile(r"(?:0x)?[0-9A-Fa-f]{2}[0-9A-Fa-f:]*")

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -72,6 +72,9 @@ def test_forms_are_guessed(name: str) -> None:
         ["xxd"],
         ["xxd", "-p"],
         ["xxd", "-g1"],
+        ["xxd", "-c32"],
+        ["xxd", "-c20", "-g1"],
+        ["xxd", "-c256"],
         ["xxd", "-i"],
         ["hexdump", "-C"],
         ["od", "-Ax", "-tx1", "-v"],
@@ -87,9 +90,37 @@ def test_dumps_of_real_tools(command: list[str]) -> None:
     assert decode_input(dump)[1] == [SideBytes(0, BYTES)]
 
 
+@given(
+    st.binary(min_size=1, max_size=300),
+    st.binary(max_size=40),
+    st.sampled_from([8, 16, 20, 32, 256]),
+    st.sampled_from([1, 2, 4]),
+)
+@example(b"deadbeef cafe babe" * 4, b"", 32, 2)
+def test_lines_of_a_dump_may_be_longer_than_16_bytes(
+    data: bytes, other: bytes, width: int, group: int
+) -> None:
+    def lines(data: bytes, indent: str = "") -> str:
+        dump = []
+        for at in range(0, len(data), width):
+            part = data[at : at + width]
+            words = " ".join(part[i : i + group].hex() for i in range(0, len(part), group))
+            text = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in part)
+            dump.append(f"{indent}{at:08x}: {words:<{2 * width + width // group}} {text}\n")
+        return "".join(dump)
+
+    whole = data + b"." * (
+        -len(data) % width
+    )  # otherwise, text may look like bytes of the last line
+    parts = decode_dump(lines(whole) + lines(other + b"." * (-len(other) % width), "    "))
+    assert parts[0].data == whole
+    assert b"".join(part.data for part in parts[1:]).startswith(other)
+
+
 @given(st.binary(min_size=1, max_size=300))
 def test_any_bytes_come_back(data: bytes) -> None:
     assert decode_input(data.hex(" ").encode(), BytesForm.hex)[1] == [SideBytes(0, data)]
+    assert decode_input(f"0x{data.hex()}".encode(), BytesForm.hex)[1] == [SideBytes(0, data)]
     assert decode_input(base64.b64encode(data), BytesForm.base64)[1] == [SideBytes(0, data)]
     assert decode_dump(netty(data)) == [SideBytes(0, data)]
     assert decode_input(data, BytesForm.raw) == (BytesForm.raw, [SideBytes(0, data)])
@@ -123,6 +154,9 @@ def test_no_text_does_anything_but_decode_or_say_why(data: bytes) -> None:
     ("text", "form", "said"),
     [
         ("00 1g", BytesForm.hex, "'g' at character 4 is not a hex digit"),
+        ("0x000x", BytesForm.hex, "'x' at character 5 is not a hex digit"),
+        ("0x00 0x1x", BytesForm.hex, "'x' at character 6 is not a hex digit"),
+        ("AAAA=AA", BytesForm.base64, "'A' at character 5 is not base64"),
         ("00 1", BytesForm.hex, "3 hex digits: the last digit is missing"),
         ("AAA*", BytesForm.base64, "'*' at character 3 is not base64"),
         ("00000000: 0001\n00000004: 02", BytesForm.dump, "line 2 starts at 0x4, expected 0x2"),
