@@ -20,7 +20,16 @@ from dissectors.remoting.messages.records import decode_messages
 
 from .cluster.route import TOPIC_NOT_EXIST, ReadRoute, RouteCache, decode_read_route, whole_number
 from .config import ProducerConfig
-from .errors import BrokerError, NameServerError, ResponseError, RouteError
+from .errors import (
+    BrokerError,
+    ConnectError,
+    ConnectionLostError,
+    NameServerError,
+    ResponseError,
+    RouteError,
+    SendTimeoutError,
+    TransportError,
+)
 from .transport.blocking import BlockingNetwork
 from .wire.channel import NEVER, ChannelPool
 from .wire.network import MS, Timer
@@ -41,7 +50,9 @@ _LOOK_NS: Final = 200 * MS
 """time after which a waiting reader looks whether it was stopped"""
 
 _AGAIN_NS: Final = 1000 * MS
-"""time between two pulls of a queue without a new message"""
+"""time between two pulls of a queue without a new message, or of a broker that is gone"""
+_PASSING: Final = (ConnectError, ConnectionLostError, SendTimeoutError)
+"""errors while a broker restarts"""
 
 T = TypeVar("T")
 
@@ -173,13 +184,16 @@ class TopicReader:
         ends: Mapping[TopicQueue, int] | None,
         tags: str,
         stopped: Callable[[], bool],
+        lost: Callable[[str, TransportError], None] = lambda *_: None,
     ) -> Iterator[Pulled | None]:
         """Yield messages from `starts` up to `ends` (exclusive), or forever.
 
         `tags` is ``*`` or tags joined by ``||``, which brokers compare by hash: compare again.
-        `stopped` is polled. Yields None when there are no new messages. Raises BrokerError,
-        TransportError.
+        `stopped` is polled. Yields None when there are no new messages. Without `ends`, a broker
+        that cannot be reached is asked again every second, and `lost` gets its name and the first
+        error. Raises BrokerError, TransportError.
         """
+        away: set[str] = set()
         running: dict[TopicQueue, RunningOperation[Invoke]] = {}
         next_offset = dict(starts)
         due: dict[TopicQueue, int] = {}
@@ -203,7 +217,16 @@ class TopicReader:
                     until = self._network.now() + _LOOK_NS
                     self._network.run(lambda: any(item.done for item in running.values()), until)
                 for queue in ended:
-                    invoke = running.pop(queue).result
+                    operation = running.pop(queue)
+                    error = operation.error
+                    if ends is None and isinstance(error, _PASSING):
+                        if queue.broker not in away:
+                            away.add(queue.broker)
+                            lost(queue.broker, error)
+                        due[queue] = self._network.now() + _AGAIN_NS
+                        continue
+                    invoke = operation.result
+                    away.discard(queue.broker)
                     before = next_offset[queue]
                     messages, after = _messages_in(invoke, before)
                     if ends is not None:

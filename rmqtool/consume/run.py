@@ -21,7 +21,7 @@ from dissectors.rows.message_record import DELIVERED, MESSAGE_COLUMNS, MessageRe
 from dissectors.rows.tables import struct_encoder
 from dissectors.where.fields import message_fields
 from replay.cluster.route import ReadRoute
-from replay.errors import RouteError
+from replay.errors import RouteError, TransportError
 from replay.safety import Guard
 from replay.topic_reader import OffsetRange, Pulled, TopicQueue, TopicReader
 
@@ -86,6 +86,10 @@ def run_consume(request: ConsumeCommand) -> ExitStatus:
         nonlocal stopped
         stopped = True
 
+    def lost(broker: str, error: TransportError) -> None:
+        if not request.quiet:
+            print_note(f"{error.reason}; trying {printable(broker)} again until Ctrl-C")
+
     shown = 0
     with rows_output("-", request.format is ConsumeFormat.json) as output:
         sink = _sink(request, output)
@@ -98,7 +102,8 @@ def run_consume(request: ConsumeCommand) -> ExitStatus:
             newest = {queue: of.most for queue, of in offsets.items()}
             ends = None if request.follow else newest
             tags = request.tags or "*"
-            rows = _rows(reader.messages(topic, route, starts, ends, tags, lambda: stopped))
+            pulled = reader.messages(topic, route, starts, ends, tags, lambda: stopped, lost)
+            rows = _rows(pulled)
             for batch in rows if request.limit != 0 else ():
                 matches = [row for row in batch if wanted(row)]
                 if request.limit is not None:

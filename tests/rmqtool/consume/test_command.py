@@ -6,6 +6,9 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -213,6 +216,36 @@ def test_following_ends_with_ctrl_c(box: SandboxThread) -> None:
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=30)
     assert (running.returncode, out, err) == (130, "", "")
+
+
+def test_following_goes_on_after_a_restart_of_the_broker(tmp_path: Path) -> None:
+    options = SandboxOptions(topics=[TopicSpec("Later", 1)], store=tmp_path / "sandbox.db")
+    with ExitStack() as stack:
+        with sandbox_thread(options) as box:
+            ports = {"namesrv_port": int(box.namesrv.rpartition(":")[2])}
+            ports["port"] = int(box.addresses["broker-a"].rpartition(":")[2])
+            command = [*PROGRAM, "consume", "-n", box.namesrv, "-t", "Later", "--follow"]
+            running = stack.enter_context(
+                subprocess.Popen(
+                    [*command, "-T", "body", "-c", "2"],
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    cwd=ROOT,
+                )
+            )
+            assert running.stdout is not None
+            assert running.stderr is not None
+            with Producer(ProducerConfig(group="g", namesrv=box.namesrv)) as producer:
+                producer.send(Message("Later", b"one"))
+            assert running.stdout.readline() == "one\n"
+        warning = running.stderr.readline()
+        with sandbox_thread(replace(options, **ports)) as box:
+            with Producer(ProducerConfig(group="g", namesrv=box.namesrv)) as producer:
+                producer.send(Message("Later", b"two"))
+            out, err = running.communicate(timeout=30)
+    assert (running.returncode, out, err) == (0, "two\n", "")
+    assert warning.endswith("; trying broker-a again until Ctrl-C\n")
 
 
 def test_a_reader_that_leaves_ends_it(box: SandboxThread) -> None:
