@@ -61,6 +61,8 @@ class StoreDecode(Decode):
                 self._note(record.file, record.entry)
             message = record.entry.message
             if message is not None:
+                if stats.first_ts is None:  # the day of times of day
+                    stats.first_ts = time_of_ms(message.store_timestamp)
                 broker = message.store_host
                 rows += self._rows_of(files[record.file], message)
                 # Place 0 is the record itself.
@@ -80,22 +82,17 @@ class StoreDecode(Decode):
         self._budget.earn(len(record.body))
         for place, message in enumerate(unwrap_inner_batch(record, budget=self._budget)):
             facts = self._facts.facts_of(message, self.options.body_limit, self._budget)
-            if self._is_in_time(facts.store_time):
-                yield _row(path, ON_DISK, message, facts, facts.store_time, place, remark)
+            yield _row(path, ON_DISK, message, facts, facts.store_time, place, remark)
 
     def _end_of(self, path: str, end: StoredHalfEnd, place: int) -> Iterator[MessageRecord]:
         if end.outcome not in (COMMITTED, ROLLED_BACK):
             return
         time = time_of_ms(end.record.store_timestamp)
-        if self._is_in_time(time):
-            facts = self._facts.facts_of(end.half, 0, self._budget)
-            yield _row(path, end.outcome, end.half, facts, time, place, None)
+        facts = self._facts.facts_of(end.half, 0, self._budget)
+        yield _row(path, end.outcome, end.half, facts, time, place, None)
 
     def _offset_rows(self, broker: str) -> Iterator[list[MessageRecord]]:
         """Yield a row for each queue of each group: everything before its offset is consumed."""
-        # Group offsets have no time: with a time range, no row can be in it.
-        if not self._is_in_time(None):
-            return
         path = self.store.files[0]
         offsets = self.store.offsets
         for start in range(0, len(offsets), _BATCH):
@@ -118,12 +115,6 @@ class StoreDecode(Decode):
                 )
                 for offset in offsets[start : start + _BATCH]
             ]
-
-    def _is_in_time(self, time: int | None) -> bool:
-        since, until = self.options.since, self.options.until
-        if since is None and until is None:
-            return True
-        return time is not None and (since or 0) <= time and (until is None or time < until)
 
     def _note(self, file: int, entry: LogEntry) -> None:
         detail = f"offset {entry.offset}: {entry.problem}"

@@ -195,14 +195,18 @@ def output_terminal(request: DecodeRequest) -> Terminal:
     return terminal_of_output(request.output, request.colour)
 
 
-def time_of_day(moment: Moment | None) -> Moment | None:
-    """Return a time of day, or None for a time with date, which the core filters."""
-    return None if moment is None or moment.has_date else moment
+def in_core(moment: Moment | None, request: DecodeRequest) -> bool:
+    """Return whether the core compares times with this bound, or there is none.
+
+    It does not know the day of a time of day, and knows only the times of commands, not of rows of
+    messages.
+    """
+    return moment is None or (moment.has_date and request.view is not View.list_messages)
 
 
-def has_times_of_day(request: DecodeRequest) -> bool:
-    """Return whether a bound has no date and means the day of the first packet."""
-    return any(map(time_of_day, (request.since, request.until)))
+def has_window(request: DecodeRequest) -> bool:
+    """Return whether rows are compared with a bound that the core does not know."""
+    return not all(in_core(moment, request) for moment in (request.since, request.until))
 
 
 def encoded_rows_for(
@@ -210,7 +214,7 @@ def encoded_rows_for(
 ) -> Iterator[EncodedBatch] | None:
     """Return the encoded rows, or None if they are needed as objects."""
     # All of these look at single rows; encoded ones can only be written.
-    looked_at = request.sort or request.fail_on or request.watched or has_times_of_day(request)
+    looked_at = request.sort or request.fail_on or request.watched or has_window(request)
     if form is RowForm.records or looked_at or request.limit is not None:
         return None
     all_at_once = rows.test is None and not is_live(request)

@@ -43,13 +43,13 @@ from .row_run import (
     RowSource,
     chosen_sink,
     encoded_rows_for,
-    has_times_of_day,
+    has_window,
+    in_core,
     is_live,
     output_of,
     output_terminal,
     parquet_sink,
     rows_of_table,
-    time_of_day,
 )
 from .sinks import DecodedLogSink, EncodedSink, LinesSink, Sink, SortedSink, SummarySink
 from .undecoded import nothing_decoded, refuse_terminal
@@ -116,15 +116,18 @@ def _status(request: DecodeRequest, decode: Decode, result: RunCounts) -> ExitSt
 
 
 def decode_options(request: DecodeRequest) -> DecodeOptions:
-    """Return the options of the core; times of day are filtered here, once the day is known."""
-    since, until = request.since, request.until
+    """Return the options of the core, without the bounds that are compared here."""
+    since, until = (
+        None if moment is None or not in_core(moment, request) else moment.ns
+        for moment in (request.since, request.until)
+    )
     return DecodeOptions(
         decode_as=request.decode_as,
         tls_keylog=request.tls_keylog,
         max_ratio=request.max_ratio,
         follow=request.follow,
-        since=since.ns if since is not None and since.has_date else None,
-        until=until.ns if until is not None and until.has_date else None,
+        since=since,
+        until=until,
         conversations=request.to_folder or request.watched or is_diagnosed(request),
         messages=request.message_rows or request.view is View.list_messages,
         body_limit=request.body_limit or 0,
@@ -214,7 +217,7 @@ class _Loop(Generic[Row]):
         self.counts = Counts() if request.fail_on else None
         self._watch = watch_of(request, decode)
         self._window: Callable[[Row], bool] | None = None
-        self._has_times_of_day = has_times_of_day(request)
+        self._has_window = has_window(request)
 
     def run(self) -> None:
         """Read to the end, or to the limit."""
@@ -247,10 +250,11 @@ class _Loop(Generic[Row]):
             self._progress.update(decode.bytes_read, decode.bytes_total, self.chosen)
 
     def _take(self, batch: Sequence[Row]) -> None:
-        self.seen += len(batch)
         number = len(batch)
         if self._watch is not None:  # it judges all traffic, whatever is shown
             self._watch.engine.add_exchanges(cast(Sequence[ExchangeRecord], batch))
+        batch = self._in_window(batch)
+        self.seen += len(batch)
         batch = self._chosen_of(batch)
         # Before rows shown as overdue are left out: `_take_overdue` did not count them.
         if batch and self.counts is not None:
@@ -268,11 +272,14 @@ class _Loop(Generic[Row]):
             if messages:
                 self._sink.write_messages(messages)
 
+    def _in_window(self, batch: Sequence[Row]) -> Sequence[Row]:
+        if not self._has_window or not batch:
+            return batch
+        holds = self._window = self._window or self._window_test()
+        return [row for row in batch if holds(row)]
+
     def _chosen_of(self, batch: Sequence[Row]) -> Sequence[Row]:
         """Return the matching rows, within the remaining limit."""
-        if self._has_times_of_day:
-            in_window = self._window = self._window or self._times_of_day()
-            batch = [row for row in batch if in_window(row)]
         test = self._rows.test
         if test is not None:
             batch = [row for row in batch if test(row)]
@@ -282,7 +289,8 @@ class _Loop(Generic[Row]):
 
     def _take_overdue(self) -> None:
         """Show overdue pending requests; they are counted when settled."""
-        batch = self._chosen_of(cast(Sequence[Row], self._decode.take_overdue()))
+        overdue = cast(Sequence[Row], self._decode.take_overdue())
+        batch = self._chosen_of(self._in_window(overdue))
         if batch:
             self.chosen += len(batch)
             self._sink.write(batch)
@@ -302,13 +310,10 @@ class _Loop(Generic[Row]):
             for line in event_lines(self._watch.look()):
                 print(line, file=sys.stderr)
 
-    def _times_of_day(self) -> Callable[[Row], bool]:
-        """Return the test for times without a date, which are on the day of the first packet."""
-        holds = between(
-            time_of_day(self._request.since),
-            time_of_day(self._request.until),
-            self._decode.stats.first_time,
-        )
+    def _window_test(self) -> Callable[[Row], bool]:
+        """Return the test of the time; times of day are on the day of the first packet."""
+        request = self._request
+        holds = between(request.since, request.until, self._decode.stats.first_time)
         time = self._rows.time
         return lambda row: holds(time(row))
 
@@ -381,7 +386,7 @@ def _why_nothing(decode: Decode, result: RunCounts, request: DecodeRequest) -> s
         protocols = text_of_counts(stats.not_decoded)
         return f"no RocketMQ in {counted(stats.conversations, 'conversation')} ({protocols})"
     is_of_messages = request.view is View.list_messages
-    if (decode.options.since, decode.options.until) != (None, None):
+    if (request.since, request.until) != (None, None):
         what = "no message was seen" if is_of_messages else "nothing happened"
         return f"{what} between --since and --until"
     what = "message" if is_of_messages else "command"

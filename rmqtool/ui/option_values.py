@@ -114,7 +114,7 @@ def until_option(
     until = time_option(option, text, zone)
     if since is None or until is None or since.has_date != until.has_date:
         return until
-    if since.ns >= until.ns and (until.has_date or since.zone == until.zone):
+    if since.ns >= until.ns and (until.has_date or since.zone.name == until.zone.name):
         raise usage_error("--since and --until", "the range is empty")
     return until
 

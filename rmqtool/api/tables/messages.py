@@ -35,4 +35,5 @@ MESSAGES: Final[Table[MessageRecord]] = Table(
     _batches,
     lambda _captures: message_fields(),
     lambda row: row.time,
+    windowed=False,
 )

@@ -65,6 +65,7 @@ def found(expression: str, **changes: object) -> bool:
         "request_time >= 2026-11-20T18:00:00+08:00",
         "request_time >= 2026-11-20 and request_time < 2026-11-21",
         "request_time >= 10:00 and request_time < 10:00:01",
+        "request_time >= 02:00+08:00 and request_time < 05:31-04:30",
         "topic == X or topic == OrderTopic",
         "topic == X or topic == Y or topic == OrderTopic",
         "not topic == X and not (status == unanswered or queue_id == 4)",

@@ -8,6 +8,8 @@ import pyarrow.parquet
 import pytest
 
 import rmqtool
+from dissectors.times import text_of_time
+from tests.expected import captures, spread
 from tests.rmqtool.command import rmqtool as command
 
 SAMPLE = Path(__file__).resolve().parents[3] / "samples" / "stored-twice-5x.pcap"
@@ -47,6 +49,25 @@ def test_filters_windows_and_limits_hold(log: Path) -> None:
     assert len(later) + len(list(decoded.exchanges(until=since))) == len(list(decoded.exchanges()))
     with pytest.raises(rmqtool.FilterError):
         decoded.exchanges("latencyy > 1ms")
+
+
+@pytest.mark.parametrize("sample", spread(captures()[::5]))
+def test_a_window_has_the_same_messages_in_a_log_and_its_capture(
+    tmp_path: Path, sample: Path
+) -> None:
+    """Those of that time, also of a poll that began before."""
+    capture = rmqtool.read(sample)
+    log = rmqtool.read(capture.to_parquet(tmp_path / "log"))
+    times = sorted(row.time for row in capture.messages() if row.time is not None)
+    if not times:
+        return
+    first, middle, end = (times[len(times) * part // 3] // 1000 * 1000 for part in range(3))
+    for since, until in ((middle, None), (None, middle), (first, end)):
+        asked = {"since": since and text_of_time(since), "until": until and text_of_time(until)}
+        found = capture.to_arrow("messages", **asked)
+        assert found.equals(log.to_arrow("messages", **asked))
+        expected = [time for time in times if (since or 0) <= time and time < (until or time + 1)]
+        assert found.num_rows == len(expected)
 
 
 def test_problems_summaries_and_lives_are_those_of_the_capture(log: Path) -> None:

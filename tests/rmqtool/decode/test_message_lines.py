@@ -56,6 +56,18 @@ def test_a_log_has_the_listed_messages(tmp_path: Path, form: str) -> None:
     assert manifest.messages == sum(part.rows for part in manifest.message_parts) == len(wanted)
 
 
+def test_a_window_selects_by_the_time_of_the_message() -> None:
+    every = listed(SAMPLE)
+    # of a message whose poll began long before
+    times = [str(row["time"]) for row in every if int(str(row["latency_us"] or 0)) > 100_000]
+    since, until = min(times), max(times)
+    wanted = [row for row in every if since <= str(row["time"]) < until]
+    assert 0 < len(wanted) < len(every)
+    for window in ((since, until), (since[11:-1], until[11:-1])):
+        assert listed(SAMPLE, "--since", window[0], "--until", window[1]) == wanted
+    assert listed(SAMPLE, "--since", since, "--until", until, "--jobs", "2") == wanted
+
+
 def test_a_log_without_messages_says_so(tmp_path: Path) -> None:
     options = ("-T", "jsonl", "-o", f"{tmp_path / 'log'}/", "--no-message-rows")
     assert rmqtool("decode", "pcap", SAMPLE, *options).status == 0

@@ -51,6 +51,10 @@ def test_filters_bodies_and_columns(store: Path) -> None:
     assert len(rows(store, "--limit", "2")) == 2
     since = str(rows(store)[1]["time"])
     assert [row["keys"] for row in rows(store, "--since", since)] == ["b", "c"]
+    assert [row["keys"] for row in rows(store, "--until", since)] == ["a"]
+    clock = since[11:-1]
+    assert [row["keys"] for row in rows(store, "--since", clock)] == ["b", "c"]
+    assert [row["keys"] for row in rows(store, "--until", clock)] == ["a"]
     assert rows(store, "--columns", "keys,body_bytes")[0] == {"keys": "a", "body_bytes": 4}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dissectors.times import Moment
-from rmqtool.ui.option_values import ports_of, size_option, time_option
+from rmqtool.ui.option_values import ports_of, size_option, time_option, until_option
 from rmqtool.ui.status import CommandError, ExitStatus
 
 
@@ -43,3 +43,10 @@ def test_sizes(text: str | None, size: int | None) -> None:
 def test_times() -> None:
     assert time_option("--since", None) is None
     assert time_option("--since", "10:00") == Moment(36_000_000_000_000, False)
+
+
+def test_a_range_of_times_with_an_offset_is_compared_where_its_clocks_are() -> None:
+    since = time_option("--since", "07:00+08:00")  # 23:00 in UTC
+    assert until_option("--until", "09:00+08:00", since) is not None
+    with pytest.raises(CommandError, match="the range is empty"):
+        until_option("--until", "06:00+08:00", since)
