@@ -182,7 +182,7 @@ class Decode:
             yield commands
 
     def add_findings(self, findings: list[Finding]) -> None:
-        """Add the findings of one chunk, in an order independent of the shards."""
+        """Add the findings of one step, possibly none, in an order independent of the shards."""
         findings.sort(key=_place_of)
         counts = self.stats.finding_counts
         for info in findings:
@@ -336,8 +336,7 @@ class Decode:
         rows = records_of(batch, self.sources, findings)
         if self._table is not None:
             self._make_messages(self._table, batch, rows, findings)
-        if findings:
-            self.add_findings(findings)
+        self.add_findings(findings)
         return rows
 
     def _make_messages(
@@ -466,8 +465,7 @@ class Decode:
     def _collect_findings(self, stages: Stages, findings: list[Finding]) -> None:
         """Collect the findings of one chunk."""
         findings += stages.take_findings()
-        if findings:
-            self.add_findings(findings)
+        self.add_findings(findings)
 
     def _count(self, stages: Stages) -> None:
         stats = self.stats

@@ -80,7 +80,7 @@ class SharedDecode(Decode):
                 for chunks in zip(*(item.output.chunks for item in received), strict=True):
                     self._note_chunk(chunks)
                     self._chunks_given += 1
-                    parts = [chunk.all_rows() for chunk in chunks]
+                    parts = [chunk.rows for chunk in chunks]
                     rows = [row for part in parts for row in part]
                     batch = [rows[at] for at in merged_places([chunk.runs for chunk in chunks])]
                     self._carried += _carried_in(chunks, parts, batch)
@@ -197,12 +197,14 @@ class SharedDecode(Decode):
 
                 self._feeder = Feeder(self._sources, children)
             inbox = Inbox(children)
+            # Created here, since it takes milliseconds in which the processes already work.
+            decoder = msgspec.msgpack.Decoder(ShardOutput)
             is_over = False
             while not is_over:
                 messages = [inbox.next_of(item) for item in range(self.jobs)]
-                received = [_received(message) for message in messages]
-                is_over = self._note_group([item.output for item in received])
-                yield received
+                outputs = [decoder.decode(message.message) for message in messages]
+                is_over = self._note_group(outputs)
+                yield list(map(_received, outputs, messages))
                 for message in messages:
                     message.free()
         finally:
@@ -243,14 +245,11 @@ class SharedDecode(Decode):
     def _note_chunk(self, chunks: Sequence[ChunkOutput]) -> None:
         """Record the outputs of a chunk besides its rows."""
         # One process sorts the findings of each step, so those of all are joined step by step.
-        steps: dict[int, list[Finding]] = {}
-        for chunk in chunks:
-            for step, name, detail, ts, packet, conversation, offset in chunk.findings:
-                info = Finding(FindingKind[name], detail, ts, packet, conversation, offset)
-                steps.setdefault(step, []).append(info)
-        for step in sorted(steps):
-            self.add_findings(steps[step])
-        ended = [row for chunk in chunks for row in chunk.all_conversations()]
+        for step in zip(*(chunk.findings for chunk in chunks), strict=True):
+            self.add_findings(
+                [Finding(FindingKind[info[0]], *info[1:]) for found in step for info in found]
+            )
+        ended = [row for chunk in chunks for row in chunk.conversations]
         self._ended += sorted(ended, key=attrgetter("conversation"))
 
     def _others(self, chunks_of: Callable[[Decode], Iterator[Given]]) -> Iterator[Given]:
@@ -276,9 +275,6 @@ class SharedDecode(Decode):
         return True
 
 
-_decoder = msgspec.msgpack.Decoder(ShardOutput)
-
-
 class _Received(NamedTuple):
     """Output of one process for a group of chunks."""
 
@@ -287,9 +283,8 @@ class _Received(NamedTuple):
     messages: Encoded | None
 
 
-def _received(message: ChildMessage) -> _Received:
+def _received(output: ShardOutput, message: ChildMessage) -> _Received:
     """Return the output of a process, with views of its rows."""
-    output = _decoder.decode(message.message)
     exchanges, messages, data = output.exchanges, output.messages, message.data
     if exchanges is None:
         return _Received(output, None, None)
@@ -325,6 +320,6 @@ def _carried_in(
     of_row = {
         id(part[place]): rows
         for part, chunk in zip(parts, chunks, strict=True)
-        for place, rows in chunk.all_messages()
+        for place, rows in chunk.messages
     }
     return [Carried(row, of_row[id(row)]) for row in batch if id(row) in of_row]

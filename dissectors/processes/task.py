@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import msgspec
 
 from ..decode.pipeline import DecodeOptions
 from ..decode.totals import CaptureStats, RunTotals
+from ..rows.conversation_record import ConversationRecord
 from ..rows.encoded import RowForm
+from ..rows.message_record import MessageRecord
+from ..rows.record import ExchangeRecord
 from .merging import LAST
-
-if TYPE_CHECKING:
-    from ..rows.conversation_record import ConversationRecord
-    from ..rows.message_record import MessageRecord
-    from ..rows.record import ExchangeRecord
 
 GROUP: Final = 8
 """chunks whose results are sent together (768 KiB of capture): more would exceed the CPU cache"""
 COLUMN_GROUP: Final = 64
 """chunks per group for columnar rows, whose cost is mostly per batch"""
-NOTHING: Final = msgspec.Raw(b"\x90")
-"""no rows: an empty array in MessagePack"""
-
-_DECODERS: Final[dict[object, msgspec.msgpack.Decoder[Any]]] = {}
-"""decoders by row type: creating one takes longer than decoding some rows"""
-Row = TypeVar("Row")
-Made = TypeVar("Made")
 
 
 class RowKind(StrEnum):
@@ -71,59 +62,25 @@ class ShardTotals(msgspec.Struct):
     found: RunTotals
 
 
-ShardFinding = tuple[int, str, str, int, int, int, int]
-"""step, kind, and the other fields of `Finding`"""
+ShardFinding = tuple[str, str, int, int, int, int]
+"""kind, and the other fields of `Finding`"""
 
 
-class ChunkOutput(msgspec.Struct, array_like=True, omit_defaults=True):
-    """Output of one chunk besides encoded rows; decoded only if not empty."""
+class ChunkOutput(msgspec.Struct, array_like=True):
+    """Output of one chunk besides encoded rows; sent only if there is any."""
 
     number: int = 0
     """index of the chunk in its group"""
-    findings: list[ShardFinding] = []
-    conversations: msgspec.Raw = NOTHING
-    rows: msgspec.Raw = NOTHING
+    findings: list[list[ShardFinding]] = []
+    """findings of each step"""
+    conversations: list[ConversationRecord] = []
+    """ended connections"""
+    rows: list[ExchangeRecord] = []
     """rows, unless they are encoded"""
     runs: bytes = b""
     """runs of the rows, see `merging`"""
-    messages: msgspec.Raw = NOTHING
+    messages: list[tuple[int, list[MessageRecord]]] = []
     """messages, with the index of their exchange in `rows`"""
-
-    def all_conversations(self) -> list[ConversationRecord]:
-        """Return the ended connections."""
-        if self.conversations == NOTHING:
-            return []
-        from ..rows.conversation_record import ConversationRecord
-
-        return _made(self.conversations, list[ConversationRecord])
-
-    def all_rows(self) -> list[ExchangeRecord]:
-        """Return the rows."""
-        from ..rows.record import ExchangeRecord
-
-        return _made(self.rows, list[ExchangeRecord])
-
-    def all_messages(self) -> list[tuple[int, list[MessageRecord]]]:
-        """Return messages with the index of their exchange in the rows."""
-        if self.messages == NOTHING:
-            return []
-        from ..rows.message_record import MessageRecord
-
-        return _made(self.messages, list[tuple[int, list[MessageRecord]]])
-
-
-def packed_rows(rows: list[Row]) -> msgspec.Raw:
-    """Return rows in MessagePack."""
-    return msgspec.Raw(msgspec.msgpack.encode(rows)) if rows else NOTHING
-
-
-def _made(packed: msgspec.Raw, kind: type[Made]) -> Made:
-    """Decode rows from MessagePack."""
-    decoder = _DECODERS.get(kind)
-    if decoder is None:
-        decoder = _DECODERS[kind] = msgspec.msgpack.Decoder(kind)
-    made: Made = decoder.decode(packed)
-    return made
 
 
 class MostHeld(NamedTuple):

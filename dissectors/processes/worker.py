@@ -16,7 +16,6 @@ from ..decode.command_order import NO_FLOOR, CommandSeen, CommandStages
 from ..decode.exchange import Exchange
 from ..decode.exchange_forms import ExchangeColumns, ExchangeLines, MessageCollector
 from ..decode.pipeline import Carried, Decode, DecodeOptions
-from ..decode.stages import Stages
 from ..decode.totals import totals_of
 from ..findings import Finding
 from ..rows.encoded import RowForm
@@ -35,75 +34,40 @@ from .task import (
     ShardOutput,
     ShardTask,
     ShardTotals,
-    packed_rows,
 )
 
 if TYPE_CHECKING:
+    from ..message_rows.message_table import MessageTable
     from .command_lines import CommandLines
 
 
 class ShardDecode(Decode):
     """The run of one worker process.
 
-    Findings are added in steps, in order within each step. Steps are numbered, so that the findings
-    of all processes can be merged before sorting.
+    Findings are added in steps, in order within each step. All processes make the same steps, also
+    without findings, so that those of a step can be merged before sorting.
     """
 
     def __init__(self, sources: Sequence[str | Source], options: DecodeOptions) -> None:
         super().__init__(sources, options)
-        self._step = 0
-        self._found_steps: list[tuple[int, Finding]] = []
+        self._steps: list[list[Finding]] = []
 
     def add_findings(self, findings: list[Finding]) -> None:
         """Add the findings of one step."""
         super().add_findings(findings)
-        self._found_steps += [(self._step, finding) for finding in findings]
+        self._steps.append(findings[:])  # a copy: the caller may clear its list
 
-    def take_steps(self) -> list[tuple[int, Finding]]:
-        """Return the findings since the last call, each with the number of its step."""
+    def take_steps(self) -> list[list[Finding]]:
+        """Return the findings of each step since the last call."""
         self.take_findings()
-        steps, self._found_steps, self._step = self._found_steps, [], 0
+        steps, self._steps = self._steps, []
         return steps
 
-    def ordered_exchanges(self) -> Iterator[tuple[bytes, list[Exchange]]]:
-        """Yield exchanges with their places for the merge.
+    def ordered(self) -> Iterator[tuple[bytes, list[Exchange]]]:
+        """Yield the exchanges within the requested time, with their places for the merge.
 
-        Findings about their rows form one step: call `add_found` before the next batch.
+        Findings about their rows form one step: add them before the next batch.
         """
-        for places, exchanges in self._ordered_in_time():
-            self._step += 1
-            yield places, exchanges
-
-    def ordered_messages(self) -> Iterator[tuple[int, int, bytes, bytes]]:
-        """Yield the number of exchanges and of messages, the messages as JSON lines, and runs."""
-        assert self._table is not None
-        findings: list[Finding] = []
-        counts = BytesWriter()
-        lines = self._table.as_lines()
-        collector = MessageCollector(self.sources, findings)
-        for places, exchanges in self._ordered_in_time():
-            self._step += 1
-            collector.give_counted(exchanges, self._table, lines, counts)
-            self.add_found(findings)
-            runs = runs_of_counts(places, counts.getvalue())
-            counts.truncate(0)
-            count = lines.waiting
-            yield len(exchanges), count, lines.take(), runs
-
-    @property
-    def floor(self) -> int:
-        """Return the packet before which no more commands come."""
-        stages = self._stages
-        floor = stages.floor() if isinstance(stages, CommandStages) else NO_FLOOR
-        return LAST if floor == NO_FLOOR else floor
-
-    def ordered_records(self) -> Iterator[tuple[bytes, list[ExchangeRecord]]]:
-        """Yield rows with their places for the merge."""
-        for places, exchanges in self._ordered_in_time():
-            yield places, self.rows_of(exchanges)
-
-    def _ordered_in_time(self) -> Iterator[tuple[bytes, list[Exchange]]]:
-        """Yield the exchanges within the requested time, with their places."""
         stages = self._exchange_stages(self._keep())
         limited = self._is_limited()
         for _ in self._drive(stages):
@@ -117,24 +81,17 @@ class ShardDecode(Decode):
                 places, exchanges = places_at(places, chosen), [exchanges[at] for at in chosen]
             yield places, exchanges
 
-    def add_found(self, findings: list[Finding]) -> None:
-        """Add the findings about rows, and clear the list."""
-        if findings:
-            self.add_findings(findings)
-            findings.clear()
+    def message_table(self) -> MessageTable:
+        """Return the table of messages, which the options must request."""
+        assert self._table is not None
+        return self._table
 
-    def rows_of(self, batch: list[Exchange]) -> list[ExchangeRecord]:
-        """Return the rows of exchanges; their findings form one step."""
-        self._step += 1
-        return super().rows_of(batch)
-
-    def _collect_findings(self, stages: Stages, findings: list[Finding]) -> None:
-        self._step += 1
-        super()._collect_findings(stages, findings)
-
-    def _refuse(self, source: Source, head: bytes) -> None:
-        self._step += 1
-        super()._refuse(source, head)
+    @property
+    def floor(self) -> int:
+        """Return the packet before which no more commands come."""
+        stages = self._stages
+        floor = stages.floor() if isinstance(stages, CommandStages) else NO_FLOOR
+        return LAST if floor == NO_FLOOR else floor
 
     def take_most_held(self) -> MostHeld:
         """Return the peaks since the last call."""
@@ -171,11 +128,7 @@ class _Group:
         """Add the rows of the next chunk with their places, and its other outputs."""
         messages = _places_of(self._decode.take_messages(), rows)
         if self._encoded is None:
-            output = ChunkOutput(
-                rows=packed_rows(rows),
-                runs=runs_of(places, b""),
-                messages=packed_rows(messages),
-            )
+            output = ChunkOutput(rows=rows, runs=runs_of(places, b""), messages=messages)
             self._add(len(rows), len(rows), 0, output)
         else:
             chosen, message_rows = self._encoded.add(places, rows, messages)
@@ -217,15 +170,18 @@ class _Group:
         """Count the rows of a chunk, and add its other outputs, which are mostly empty."""
         output, decode = self._output, self._decode
         steps, conversations = decode.take_steps(), decode.take_conversations()
-        if steps or conversations or chunk is not None:
+        if any(steps) or conversations or chunk is not None:
             chunk = chunk or ChunkOutput()
             chunk.number = len(output.seen)
-            chunk.conversations = packed_rows(conversations)
+            chunk.conversations = conversations
             # All processes read all packets, so each has the findings without a conversation.
             chunk.findings = [
-                (step, info.kind.name, *info[1:])
-                for step, info in steps
-                if self._is_first or info.conversation >= 0
+                [
+                    (info.kind.name, *info[1:])
+                    for info in step
+                    if self._is_first or info.conversation >= 0
+                ]
+                for step in steps
             ]
             output.chunks.append(chunk)
         output.seen.append(seen)
@@ -274,8 +230,7 @@ def work(source: IO[bytes], out: ChildSender) -> None:
         decode = ShardDecode(sources, task.options)
         group = _Group(task, decode, out)
         if task.request.kind is RowKind.messages:
-            for seen, count, data, runs in decode.ordered_messages():
-                group.add_messages(seen, count, data, runs)
+            _send_messages(decode, group)
         elif task.request.kind is RowKind.commands:
             from .command_lines import CommandLines
 
@@ -285,8 +240,8 @@ def work(source: IO[bytes], out: ChildSender) -> None:
         elif _is_plain(task):
             _encode_plain(task, decode, group)
         else:
-            for places, rows in decode.ordered_records():
-                group.add(places, rows)
+            for places, exchanges in decode.ordered():
+                group.add(places, decode.rows_of(exchanges))
         group.finish()
     except CaptureError as error:
         _send(out, ShardOutput(problem=[error.path, error.reason, error.hint]))
@@ -304,16 +259,35 @@ def _encode_plain(task: ShardTask, decode: ShardDecode, group: _Group) -> None:
     findings: list[Finding] = []
     if task.request.form is RowForm.jsonl:
         lines = ExchangeLines(decode.sources, findings, with_ends=True)
-        for places, exchanges in decode.ordered_exchanges():
+        for places, exchanges in decode.ordered():
             data = lines.lines_of(exchanges)
-            decode.add_found(findings)
+            decode.add_findings(findings)
+            findings.clear()
             group.add_lines(len(exchanges), places, data, lines.take_ends())
         return
     columns = ExchangeColumns(decode.sources, findings)
-    for places, exchanges in decode.ordered_exchanges():
+    for places, exchanges in decode.ordered():
         columns.add(exchanges)
-        decode.add_found(findings)
+        decode.add_findings(findings)
+        findings.clear()
         group.add_columns(len(exchanges), places, columns)
+
+
+def _send_messages(decode: ShardDecode, group: _Group) -> None:
+    """Encode messages from the bytes of their bodies."""
+    findings: list[Finding] = []
+    counts = BytesWriter()
+    table = decode.message_table()
+    lines = table.as_lines()
+    collector = MessageCollector(decode.sources, findings)
+    for places, exchanges in decode.ordered():
+        collector.give_counted(exchanges, table, lines, counts)
+        decode.add_findings(findings)
+        findings.clear()
+        runs = runs_of_counts(places, counts.getvalue())
+        counts.truncate(0)
+        count = lines.waiting
+        group.add_messages(len(exchanges), count, lines.take(), runs)
 
 
 def _places_of(

@@ -362,12 +362,14 @@ def test_any_number_of_shards(data: st.DataObject) -> None:
         parts = []
         for shard in range(shards):
             options = DecodeOptions(shard=shard, shards=shards)
-            batches = ShardDecode([file.name], options).ordered_records()
+            decode = ShardDecode([file.name], options)
             parts.append(
                 [
                     one
-                    for places, rows in batches
-                    for one in zip(iter_unpack("<qq", places), rows, strict=True)
+                    for places, exchanges in decode.ordered()
+                    for one in zip(
+                        iter_unpack("<qq", places), decode.rows_of(exchanges), strict=True
+                    )
                 ]
             )
     assert [row for _, row in merge(*parts, key=itemgetter(0))] == whole
