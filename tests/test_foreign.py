@@ -34,7 +34,6 @@ WRITERS = ("dumps", "dump", "writer", "DictWriter")
 EVALUATED = ("eval", "exec", "__import__", "compile")
 EXCEPTIONS = {
     "dissectors/processes/shared_decode.py": "what processes of one run tell each other",
-    "dissectors/processes/task.py": "what processes of one run tell each other",
     "dissectors/processes/worker.py": "what processes of one run tell each other",
     "dissectors/processes/feeding.py": "what processes of one run tell each other",
     "analytics/reports/diagnosis_folding.py": "what the tasks of one Spark job tell each other",

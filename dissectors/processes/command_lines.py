@@ -5,16 +5,17 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..budget import FREE_BYTES, Budget
 from ..decode.command_order import MOST_BYTES, MOST_HELD, CommandSeen
 from ..decode.command_row import CommandLineWriter
 from ..rows.encoded import Lines
 from .merging import merged_lines, rows_of
-from .task import Encoded
 
-_NO_LINES: Final = memoryview(b"")
+if TYPE_CHECKING:
+    from .task import Encoded
+
 _BATCH_BYTES: Final = 64 * 1024
 """size of a batch of lines, bytes"""
 
@@ -26,7 +27,6 @@ class CommandLines:
         """Write at most `limit` bytes of a body; `captures` are the names by index."""
         self._budget = Budget() if budget is None else budget
         self._writer = CommandLineWriter(captures, limit, self._budget)
-        self._bytes = 0
         self.most_spent = 0
         """peak of the bytes spent beyond what reading had earned by then"""
 
@@ -38,8 +38,9 @@ class CommandLines:
             budget.spend(len(line))
             yield line
 
-    def of(self, commands: Sequence[CommandSeen]) -> tuple[bytes, bytes, bytes]:
-        """Return the places of commands, their lines, and the end offset of each line.
+    def of(self, commands: Sequence[CommandSeen]) -> tuple[bytes, bytes, bytes, int]:
+        """Return the places of commands, their lines, the end offset of each line, and the bytes of
+        headers and bodies.
 
         A place is (packet, 0): commands of one packet come from one process, in order.
         """
@@ -50,16 +51,9 @@ class CommandLines:
             most = max(most, FREE_BYTES - min(budget.room, budget.checks.room))
         self.most_spent = FREE_BYTES if budget.ended or budget.checks.ended else most
         places = array("q", [number for command in commands for number in (command.pdu.packet, 0)])
-        self._bytes += sum(
-            command.pdu.header_length + len(command.pdu.body) for command in commands
-        )
+        size = sum(command.pdu.header_length + len(command.pdu.body) for command in commands)
         ends = array("q", accumulate(map(len, lines)))
-        return places.tobytes(), b"".join(lines), ends.tobytes()
-
-    def take_bytes(self) -> int:
-        """Return the bytes of headers and bodies since the last call."""
-        size, self._bytes = self._bytes, 0
-        return size
+        return places.tobytes(), b"".join(lines), ends.tobytes(), size
 
 
 class CommandMerge:
@@ -88,17 +82,16 @@ class CommandMerge:
             commands, command_bytes = commands + rows, command_bytes + size
         return self._rows + commands > MOST_HELD or self._bytes + command_bytes > MOST_BYTES
 
-    def merged(self, received: Sequence[Encoded | None], rows: int, size: int, floor: int) -> Lines:
+    def merged(self, received: Sequence[Encoded], rows: int, size: int, floor: int) -> Lines:
         """Return the lines of packets before `floor`, in order; valid until the next call.
 
         `rows` commands of `size` bytes were received.
         """
         lines, runs = [], []
         for number, encoded in enumerate(received):
-            data = _NO_LINES if encoded is None else encoded.data
             before = self._lines[number]  # held back from earlier groups
-            lines.append(memoryview(before + data) if before else data)
-            runs.append(self._runs[number] + (b"" if encoded is None else encoded.runs))
+            lines.append(memoryview(before + encoded.data) if before else encoded.data)
+            runs.append(self._runs[number] + encoded.runs)
         pieces, ends = merged_lines(lines, runs, floor)
         self._lines = [bytes(data[at:]) for data, (at, _) in zip(lines, ends, strict=True)]
         self._runs = [of[at:] for of, (_, at) in zip(runs, ends, strict=True)]

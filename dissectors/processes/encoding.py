@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from librt.strings import BytesWriter, write_i64_le
 
 from ..rows.encoded import Columns, EncodedRows, Lines, RowForm
-from ..rows.parquet import (
-    RowTable,
-    batches_of,
-    exchange_table,
-    merged_columns,
-    packed_columns,
-)
+from ..rows.parquet import RowTable, exchange_table, merged_columns, packed_columns
 from ..rows.record import ExchangeRecord
 from ..rows.tables import csv_of, jsonl_of
 from ..times import UTC_ZONE, zone_named
-from .merging import merged_lines, merged_places, places_at, runs_of
-from .task import Encoded, Packed, RowRequest
+from .merging import merged_lines, merged_places, runs_of
+from .task import Encoded, RowRequest
 
 if TYPE_CHECKING:
-    from ..decode.exchange_forms import ExchangeColumns
-    from ..rows.message_record import MessageRecord
     from ..rows.tables import Encode
     from ..where.conditions import Test
 
@@ -56,7 +48,6 @@ class RowEncoder:
         self._rows: list[object] = []
         self._lines: list[bytes] = []
         self._runs: list[bytes] = []
-        self._columns: ExchangeColumns | None = None
 
     def add(self, rows: Sequence[object], places: bytes) -> None:
         """Add rows; `places` has the packet and place that emitted each row.
@@ -77,20 +68,11 @@ class RowEncoder:
         self._lines.append(lines)
         self._runs.append(runs)
 
-    def add_columns(self, places: bytes, columns: ExchangeColumns) -> None:
-        """Add rows buffered in `columns`, which must be the same object in every call."""
-        self._columns = columns
-        self._runs.append(runs_of(places, b""))
-
     def take(self) -> tuple[Sequence[bytes | memoryview], bytes]:
         """Return the rows since the last call, in consecutive parts, and their runs."""
         parts: Sequence[bytes | memoryview] = self._lines
-        if isinstance(self._form, RowTable):
-            if self._columns is not None and self._columns.sink.waiting:
-                columns = self._columns.sink.take()
-                parts = [packed_columns(batches_of(columns, self._form.schema))]
-            elif self._rows:
-                parts = [packed_columns([self._form.batch_of(self._rows)])]
+        if self._rows and isinstance(self._form, RowTable):
+            parts = [packed_columns([self._form.batch_of(self._rows)])]
         runs = b"".join(self._runs)
         self._rows, self._lines, self._runs = [], [], []
         return parts, runs
@@ -131,48 +113,3 @@ def message_encoder(form: RowForm) -> RowEncoder:
     return RowEncoder(
         form_of_rows(PARQUET if form is RowForm.arrow else JSONL, types, MessageRecord)
     )
-
-
-class PendingRows:
-    """Rows of some chunks that wait to be encoded."""
-
-    def __init__(self, request: RowRequest, with_messages: bool) -> None:
-        self.exchanges = exchange_encoder(request.form)
-        self.messages = message_encoder(request.form) if with_messages else None
-        self._test: Callable[[object], bool] | None = filter_of(request)
-
-    def add(
-        self,
-        places: bytes,
-        rows: list[ExchangeRecord],
-        messages: Sequence[tuple[int, list[MessageRecord]]],
-    ) -> tuple[int, int]:
-        """Add the rows of a chunk, and messages with the index of their exchange.
-
-        Return how many exchanges and how many messages passed the filter.
-        """
-        chosen = None if self._test is None else [self._test(row) for row in rows]
-        if messages and self.messages is not None:
-            kept = [entry for entry in messages if chosen is None or chosen[entry[0]]]
-            message_records = [row for _, of in kept for row in of]
-            self.messages.add(
-                message_records, places_at(places, [at for at, of in kept for _ in of])
-            )
-            message_rows = len(message_records)
-        else:
-            message_rows = 0
-        if chosen is not None:
-            kept_rows = [at for at, is_chosen in enumerate(chosen) if is_chosen]
-            places, rows = places_at(places, kept_rows), [rows[at] for at in kept_rows]
-        if rows:
-            self.exchanges.add(rows, places)
-        return len(rows), message_rows
-
-    def take(self) -> tuple[list[bytes | memoryview], Packed, Packed | None]:
-        """Return exchanges and messages since the last call: bytes in parts, and descriptors."""
-        parts, runs = self.exchanges.take()
-        exchanges = Packed(sum(map(len, parts)), runs)
-        if self.messages is None:
-            return [*parts], exchanges, None
-        more, runs = self.messages.take()
-        return [*parts, *more], exchanges, Packed(sum(map(len, more)), runs)

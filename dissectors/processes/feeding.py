@@ -21,8 +21,8 @@ class FedChunk(msgspec.Struct, array_like=True):
     bytes_read: int
     """stored bytes of the capture read so far"""
     compression: str | None
-    data: bytes = b""
-    is_end: bool = False
+    data: bytes | None = None
+    """None: the end of the capture"""
     problem: str | None = None
     """at the end: why the capture ended early"""
     error: list[str] | None = None
@@ -53,7 +53,7 @@ class FedSource:
                 path, reason, hint = piece.error
                 raise CaptureError(path, reason, hint=hint)
             self.compression, self.bytes_read = piece.compression, piece.bytes_read
-            if piece.is_end:
+            if piece.data is None:
                 self.problem = piece.problem
                 return
             yield piece.data
@@ -68,7 +68,7 @@ class FedSource:
         if message is None:
             raise EOFError("nobody reads the captures any more")
         piece = _DECODER.decode(message)
-        self._is_over = piece.is_end
+        self._is_over = piece.data is None
         return piece
 
 
@@ -95,9 +95,9 @@ class Feeder:
                     self._write(FedChunk(source.bytes_read, source.compression, chunk))
                     if self._stopped:
                         return
-                end = FedChunk(source.bytes_read, source.compression, b"", True, source.problem)
+                end = FedChunk(source.bytes_read, source.compression, None, source.problem)
             except CaptureError as error:
-                end = FedChunk(0, None, b"", True, None, [error.path, error.reason, error.hint])
+                end = FedChunk(0, None, error=[error.path, error.reason, error.hint])
             finally:
                 source.close()
             self._write(end)

@@ -28,8 +28,8 @@ from ..rows.encoded import EncodedBatch, Lines, RowForm
 from ..rows.record import ExchangeRecord
 from ..tcp.source import CaptureError, is_compressed
 from .children import Child, ChildMessage, Inbox, start_children
-from .encoding import exchange_encoder, filter_of, message_encoder
-from .merging import merged_lines, merged_places
+from .encoding import RowEncoder, exchange_encoder, filter_of, message_encoder
+from .merging import merged_places
 from .task import ChunkOutput, Encoded, MostHeld, RowKind, RowRequest, ShardOutput, ShardTask
 from .worker import work
 
@@ -79,11 +79,9 @@ class SharedDecode(Decode):
             for received in self._outputs(RowRequest(RowForm.records)):
                 for chunks in zip(*(item.output.chunks for item in received), strict=True):
                     self._note_chunk(chunks)
-                    self._chunks_given += 1
-                    parts = [chunk.rows for chunk in chunks]
-                    rows = [row for part in parts for row in part]
+                    rows = [row for chunk in chunks for row in chunk.rows]
                     batch = [rows[at] for at in merged_places([chunk.runs for chunk in chunks])]
-                    self._carried += _carried_in(chunks, parts, batch)
+                    self._carried += _carried_in(chunks, batch)
                     yield batch
         except _LimitNear:
             yield from self._others(Decode.records)
@@ -96,52 +94,26 @@ class SharedDecode(Decode):
         encoder = exchange_encoder(request.form)
         of_messages = message_encoder(request.form) if self.options.messages else None
         try:
-            for received in self._outputs(request):
-                for chunks in _with_more(received):
-                    self._note_chunk(chunks)
-                    if len(self._findings) >= MOST_FINDINGS:
-                        yield EncodedBatch(0, None, None)  # findings are taken now
-                outputs = [item.output for item in received]
-                self._chunks_given += len(outputs[0].seen)
-                counts = _sums([item.chosen for item in outputs])
-                parts = [item.exchanges for item in received if item.exchanges is not None]
-                rows = encoder.merged(parts, counts) if any(counts) else None
-                messages = None
-                counts = _sums([item.message_rows for item in outputs])
-                if of_messages is not None and any(counts):
-                    parts = [item.messages for item in received if item.messages is not None]
-                    messages = of_messages.merged(parts, counts)
-                yield EncodedBatch(sum(sum(item.seen) for item in outputs), rows, messages)
+            yield from self._merged(request, encoder, of_messages)
         except _LimitNear:
             test = filter_of(request)
-            for rows_of_chunk in self._others(Decode.records):
-                carried = self.take_messages()
-                chosen = [row for row in rows_of_chunk if test is None or test(row)]
-                kept = set(map(id, chosen))
-                message_records = [
-                    row for item in carried if id(item.exchange) in kept for row in item.messages
-                ]
+            for seen in self._others(Decode.records):
+                rows = [row for row in seen if test is None or test(row)]
+                kept = set(map(id, rows))
+                carried = [item for item in self.take_messages() if id(item.exchange) in kept]
+                messages = [row for item in carried for row in item.messages]
                 yield EncodedBatch(
-                    len(rows_of_chunk),
-                    encoder.whole(chosen) if chosen else None,
-                    of_messages.whole(message_records)
-                    if of_messages is not None and message_records
-                    else None,
+                    len(seen),
+                    encoder.whole(rows) if rows else None,
+                    of_messages.whole(messages) if of_messages and messages else None,
                 )
 
     def message_lines(self) -> Iterator[Lines]:
         """Yield message rows as JSON lines, several chunks at once."""
         request = RowRequest(RowForm.jsonl, kind=RowKind.messages)
         try:
-            for received in self._outputs(request):
-                for chunks in _with_more(received):
-                    self._note_chunk(chunks)
-                self._chunks_given += len(received[0].output.seen)
-                counts = _sums([item.output.message_rows for item in received])
-                parts = [item.messages for item in received if item.messages is not None]
-                lines = [part.data for part in parts]
-                runs = [part.runs for part in parts]
-                yield Lines(merged_lines(lines, runs)[0] if any(counts) else [], counts)
+            for batch in self._merged(request, exchange_encoder(request.form), None):
+                yield batch.rows if isinstance(batch.rows, Lines) else Lines([], [])
         except _LimitNear:
             yield from self._others(Decode.message_lines)
 
@@ -158,7 +130,7 @@ class SharedDecode(Decode):
             request = RowRequest(RowForm.jsonl, kind=RowKind.commands, body_limit=limit)
             for received in self._outputs(request):
                 outputs = [item.output for item in received]
-                rows = sum(sum(item.seen) for item in outputs)
+                rows = sum(item.seen for item in outputs)
                 size = sum(item.given_bytes for item in outputs)
                 held = sum(item.held.commands for item in outputs)
                 held_bytes = sum(item.held.command_bytes for item in outputs)
@@ -166,8 +138,7 @@ class SharedDecode(Decode):
                     raise _LimitNear
                 for chunks in _with_more(received):
                     self._note_chunk(chunks)
-                self._chunks_given += len(outputs[0].seen)
-                parts = [item.exchanges for item in received]
+                parts = [item.rows for item in received]
                 yield merge.merged(parts, rows, size, min(item.floor for item in outputs))
         except _LimitNear:
             alone = Decode(self.sources, self.options)
@@ -182,6 +153,24 @@ class SharedDecode(Decode):
         """Return the rows of ended connections, as a single process does."""
         ended, self._ended = self._ended, []
         return ended
+
+    def _merged(
+        self, request: RowRequest, encoder: RowEncoder, of_messages: RowEncoder | None
+    ) -> Iterator[EncodedBatch]:
+        """Yield the encoded rows of all processes by group."""
+        for received in self._outputs(request):
+            for chunks in _with_more(received):
+                self._note_chunk(chunks)
+                if len(self._findings) >= MOST_FINDINGS:
+                    yield EncodedBatch(0, None, None)  # findings are taken now
+            rows = messages = None
+            counts = _sums([item.output.chosen for item in received])
+            if any(counts):
+                rows = encoder.merged([item.rows for item in received], counts)
+            counts = _sums([item.output.message_rows for item in received])
+            if of_messages is not None and any(counts):
+                messages = of_messages.merged([item.messages for item in received], counts)
+            yield EncodedBatch(sum(item.output.seen for item in received), rows, messages)
 
     def _outputs(self, request: RowRequest) -> Iterator[list[_Received]]:
         """Yield the outputs of all processes by group; each is valid until the next one."""
@@ -205,6 +194,7 @@ class SharedDecode(Decode):
                 outputs = [decoder.decode(message.message) for message in messages]
                 is_over = self._note_group(outputs)
                 yield list(map(_received, outputs, messages))
+                self._chunks_given += len(outputs[0].chosen)
                 for message in messages:
                     message.free()
         finally:
@@ -234,12 +224,12 @@ class SharedDecode(Decode):
             raise _LimitNear
         self.read_before = outputs[0].bytes_read
         self.stats.packets_reported = outputs[0].packets
-        if outputs[0].begun:
-            self.stats.captures = outputs[0].begun
+        if outputs[0].captures:
+            self.stats.captures = outputs[0].captures
         totals = [output.totals for output in outputs if output.totals is not None]
         if totals:
-            self.stats.captures, self.stats.packets_reported = totals[0].captures, 0
-            set_sums(self.stats, [item.found for item in totals])
+            self.stats.packets_reported = 0
+            set_sums(self.stats, totals)
         return bool(totals)
 
     def _note_chunk(self, chunks: Sequence[ChunkOutput]) -> None:
@@ -276,22 +266,20 @@ class SharedDecode(Decode):
 
 
 class _Received(NamedTuple):
-    """Output of one process for a group of chunks."""
+    """Output of one process for a group of chunks, with views of its encoded rows."""
 
     output: ShardOutput
-    exchanges: Encoded | None
-    messages: Encoded | None
+    rows: Encoded
+    messages: Encoded
 
 
 def _received(output: ShardOutput, message: ChildMessage) -> _Received:
-    """Return the output of a process, with views of its rows."""
-    exchanges, messages, data = output.exchanges, output.messages, message.data
-    if exchanges is None:
-        return _Received(output, None, None)
-    rows = Encoded(data[: exchanges.size], exchanges.runs)
-    if messages is None:
-        return _Received(output, rows, None)
-    return _Received(output, rows, Encoded(data[exchanges.size :], messages.runs))
+    size, data = output.row_bytes, message.data
+    return _Received(
+        output,
+        Encoded(data[:size], output.row_runs),
+        Encoded(data[size:], output.message_runs),
+    )
 
 
 def _with_more(received: Sequence[_Received]) -> list[list[ChunkOutput]]:
@@ -308,18 +296,9 @@ def _sums(counts: Sequence[list[int]]) -> list[int]:
     return list(map(sum, zip(*counts, strict=True)))
 
 
-def _carried_in(
-    chunks: Sequence[ChunkOutput],
-    parts: Sequence[Sequence[ExchangeRecord]],
-    batch: Sequence[ExchangeRecord],
-) -> list[Carried]:
-    """Return the messages of all processes, in the order of their exchanges in `batch`.
-
-    `parts` are the rows of each process.
-    """
+def _carried_in(chunks: Sequence[ChunkOutput], batch: Sequence[ExchangeRecord]) -> list[Carried]:
+    """Return the messages of all processes, in the order of their exchanges in `batch`."""
     of_row = {
-        id(part[place]): rows
-        for part, chunk in zip(parts, chunks, strict=True)
-        for place, rows in chunk.messages
+        id(chunk.rows[place]): messages for chunk in chunks for place, messages in chunk.messages
     }
     return [Carried(row, of_row[id(row)]) for row in batch if id(row) in of_row]

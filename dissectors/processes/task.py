@@ -55,13 +55,6 @@ class ShardTask(msgspec.Struct):
     """the captures follow the task (see `feeding`); otherwise the process opens them itself"""
 
 
-class ShardTotals(msgspec.Struct):
-    """Totals of one process."""
-
-    captures: list[CaptureStats]
-    found: RunTotals
-
-
 ShardFinding = tuple[str, str, int, int, int, int]
 """kind, and the other fields of `Finding`"""
 
@@ -102,15 +95,6 @@ class MostHeld(NamedTuple):
     """header and body bytes of `commands`"""
 
 
-class Packed(NamedTuple):
-    """Descriptor of encoded rows in the data of a message, exchanges before messages."""
-
-    size: int
-    """size of the encoded rows, bytes"""
-    runs: bytes
-    """runs of the rows, see `merging`"""
-
-
 class Encoded(NamedTuple):
     """Encoded rows with their runs."""
 
@@ -120,19 +104,22 @@ class Encoded(NamedTuple):
 
 
 class ShardOutput(msgspec.Struct, array_like=True):
-    """Output of a group of chunks, or the end of the run (`totals`), or an error (`problem`)."""
+    """Output of a group of chunks, or an error (`problem`); encoded rows follow as data."""
 
-    seen: list[int] = []
-    """exchanges of each chunk before the filter"""
+    seen: int = 0
+    """exchanges or commands before the filter"""
     chosen: list[int] = []
-    """exchanges of each chunk after the filter"""
+    """rows of each chunk after the filter"""
     message_rows: list[int] = []
-    """messages of each chunk after the filter"""
+    """messages of each chunk, besides its exchanges, after the filter"""
     chunks: list[ChunkOutput] = []
     """chunks with outputs besides encoded rows"""
-    exchanges: Packed | None = None
-    messages: Packed | None = None
-    """message rows of all chunks, if encoded"""
+    row_bytes: int = 0
+    """bytes of the encoded rows; the rest of the data are messages of exchanges"""
+    row_runs: bytes = b""
+    """runs of the encoded rows, see `merging`"""
+    message_runs: bytes = b""
+    """runs of the messages of exchanges"""
     held: MostHeld = MostHeld(0, 0, 0, 0, 0)
     """peaks so far"""
     floor: int = LAST
@@ -142,8 +129,9 @@ class ShardOutput(msgspec.Struct, array_like=True):
     bytes_read: int = 0
     packets: int = 0
     """packets read"""
-    begun: list[CaptureStats] = []
-    """captures begun, once the time of the first packet is known"""
-    totals: ShardTotals | None = None
+    captures: list[CaptureStats] = []
+    """once the time of the first packet is known, captures begun; at the end, all of them"""
+    totals: RunTotals | None = None
+    """at the end of the run: totals of the process"""
     problem: list[str] | None = None
     """path, reason and hint of a `CaptureError`"""

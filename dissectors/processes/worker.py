@@ -12,18 +12,18 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 from librt.strings import BytesWriter
 
-from ..decode.command_order import NO_FLOOR, CommandSeen, CommandStages
+from ..decode.command_order import NO_FLOOR, CommandStages
 from ..decode.exchange import Exchange
-from ..decode.exchange_forms import ExchangeColumns, ExchangeLines, MessageCollector
+from ..decode.exchange_forms import ExchangeLines, MessageCollector
 from ..decode.pipeline import Carried, Decode, DecodeOptions
-from ..decode.totals import totals_of
+from ..decode.totals import RunTotals, totals_of
 from ..findings import Finding
 from ..rows.encoded import RowForm
 from ..rows.message_record import MessageRecord
 from ..rows.record import ExchangeRecord
 from ..tcp.source import CaptureError, Source
 from .children import ChildSender, read_message, serve
-from .encoding import PendingRows
+from .encoding import RowEncoder, exchange_encoder, filter_of, message_encoder
 from .merging import LAST, places_at, runs_of, runs_of_counts
 from .task import (
     COLUMN_GROUP,
@@ -33,12 +33,10 @@ from .task import (
     RowKind,
     ShardOutput,
     ShardTask,
-    ShardTotals,
 )
 
 if TYPE_CHECKING:
     from ..message_rows.message_table import MessageTable
-    from .command_lines import CommandLines
 
 
 class ShardDecode(Decode):
@@ -112,67 +110,52 @@ class _Group:
     """Output of a group of chunks, until it is sent."""
 
     def __init__(self, task: ShardTask, decode: ShardDecode, out: ChildSender) -> None:
-        self._is_first = task.options.shard == 0
+        form = task.request.form
         self._decode = decode
         self._out = out
-        self._output = ShardOutput()
+        self._is_first = task.options.shard == 0
         self._is_begun = False
-        self._spent = 0
+        self._is_encoded = form is not RowForm.records
+        self._test = filter_of(task.request)
+        self._most = COLUMN_GROUP if form is RowForm.arrow else GROUP
+        self.rows = exchange_encoder(form)
+        self._messages: RowEncoder | None = None
+        if self._is_encoded and task.options.messages and task.request.kind is RowKind.exchanges:
+            self._messages = message_encoder(form)
+        self.output = ShardOutput()
+        self.spent = 0
         """peak of the bytes spent on commands beyond what reading them earned"""
-        self._most = COLUMN_GROUP if task.request.form is RowForm.arrow else GROUP
-        self._encoded: PendingRows | None = None
-        if task.request.form is not RowForm.records:
-            self._encoded = PendingRows(task.request, task.options.messages)
 
     def add(self, places: bytes, rows: list[ExchangeRecord]) -> None:
         """Add the rows of the next chunk with their places, and its other outputs."""
+        seen, message_rows = len(rows), 0
+        if self._test is not None:
+            kept = [at for at, row in enumerate(rows) if self._test(row)]
+            places, rows = places_at(places, kept), [rows[at] for at in kept]
         messages = _places_of(self._decode.take_messages(), rows)
-        if self._encoded is None:
-            output = ChunkOutput(rows=rows, runs=runs_of(places, b""), messages=messages)
-            self._add(len(rows), len(rows), 0, output)
-        else:
-            chosen, message_rows = self._encoded.add(places, rows, messages)
-            self._add(len(rows), chosen, message_rows)
+        if not self._is_encoded:
+            chunk = ChunkOutput(rows=rows, runs=runs_of(places, b""), messages=messages)
+            self.end_chunk(seen, seen, 0, chunk)
+            return
+        if messages and self._messages is not None:
+            exchanges = [at for at, of in messages for _ in of]
+            message_rows = len(exchanges)
+            self._messages.add(
+                [row for _, of in messages for row in of], places_at(places, exchanges)
+            )
+        if rows:
+            self.rows.add(rows, places)
+        self.end_chunk(seen, len(rows), message_rows)
 
-    def add_lines(self, count: int, places: bytes, lines: bytes, ends: bytes) -> None:
-        """Add `count` encoded rows of the next chunk, and its other outputs."""
-        assert self._encoded is not None
-        self._encoded.exchanges.add_lines(runs_of(places, ends), lines)
-        self._add(count, count, 0)
-
-    def add_columns(self, count: int, places: bytes, columns: ExchangeColumns) -> None:
-        """Add `count` rows of the next chunk, buffered in `columns`, and its other outputs."""
-        assert self._encoded is not None
-        self._encoded.exchanges.add_columns(places, columns)
-        self._add(count, count, 0)
-
-    def add_messages(self, seen: int, count: int, lines: bytes, runs: bytes) -> None:
-        """Add the encoded messages of the next chunk, and its other outputs.
-
-        `count` messages are from `seen` exchanges.
-        """
-        assert self._encoded is not None
-        assert self._encoded.messages is not None
-        self._encoded.messages.add_lines(runs, lines)
-        self._add(seen, 0, count)
-
-    def add_commands(self, commands: list[CommandSeen], lines: CommandLines) -> None:
-        """Add the commands of the next chunk as lines, and its other outputs."""
-        places, data, ends = lines.of(commands)
-        self._output.given_bytes += lines.take_bytes()
-        self._output.floor = self._decode.floor
-        self._spent = lines.most_spent
-        self.add_lines(len(commands), places, data, ends)
-
-    def _add(
-        self, seen: int, chosen: int, message_rows: int, chunk: ChunkOutput | None = None
+    def end_chunk(
+        self, seen: int, chosen: int, message_rows: int = 0, chunk: ChunkOutput | None = None
     ) -> None:
         """Count the rows of a chunk, and add its other outputs, which are mostly empty."""
-        output, decode = self._output, self._decode
+        output, decode = self.output, self._decode
         steps, conversations = decode.take_steps(), decode.take_conversations()
         if any(steps) or conversations or chunk is not None:
             chunk = chunk or ChunkOutput()
-            chunk.number = len(output.seen)
+            chunk.number = len(output.chosen)
             chunk.conversations = conversations
             # All processes read all packets, so each has the findings without a conversation.
             chunk.findings = [
@@ -184,34 +167,31 @@ class _Group:
                 for step in steps
             ]
             output.chunks.append(chunk)
-        output.seen.append(seen)
+        output.seen += seen
         output.chosen.append(chosen)
         output.message_rows.append(message_rows)
-        if len(output.seen) >= self._most:
+        if len(output.chosen) >= self._most:
             self.send()
 
-    def send(self) -> None:
-        """Send the collected output."""
-        decode, output = self._decode, self._output
+    def send(self, totals: RunTotals | None = None) -> None:
+        """Send the collected output; at the end with the totals."""
+        decode, output = self._decode, self.output
         output.bytes_read, output.packets = decode.bytes_read, decode.stats.packets
-        data: Sequence[bytes | memoryview] = ()
-        if self._encoded is not None:
-            data, output.exchanges, output.messages = self._encoded.take()
+        data, output.row_runs = self.rows.take()
+        output.row_bytes = sum(map(len, data))
+        if self._messages is not None:
+            more, output.message_runs = self._messages.take()
+            data = [*data, *more]
         output.held = decode.take_most_held()  # the first process checks the sum of all
-        if self._spent:
-            output.held = output.held._replace(spent=self._spent)
-        if not self._is_begun and decode.stats.first_time:
+        if self.spent:
+            output.held = output.held._replace(spent=self.spent)
+        output.floor = decode.floor
+        if totals is not None or (decode.stats.first_time and not self._is_begun):
             self._is_begun = True
-            output.begun = decode.stats.captures
-        _send(self._out, output, data)
-        self._output = ShardOutput()
-
-    def finish(self) -> None:
-        """Send the rest, and the totals."""
-        self.send()
-        decode = self._decode
-        totals = ShardTotals(decode.stats.captures, totals_of(decode.stats))
-        _send(self._out, ShardOutput(bytes_read=decode.bytes_read, totals=totals))
+            output.captures = decode.stats.captures
+        output.totals = totals
+        self._out.send(msgspec.msgpack.encode(output), data)
+        self.output = ShardOutput()
 
 
 def work(source: IO[bytes], out: ChildSender) -> None:
@@ -230,50 +210,52 @@ def work(source: IO[bytes], out: ChildSender) -> None:
         decode = ShardDecode(sources, task.options)
         group = _Group(task, decode, out)
         if task.request.kind is RowKind.messages:
-            _send_messages(decode, group)
+            _add_messages(decode, group)
         elif task.request.kind is RowKind.commands:
-            from .command_lines import CommandLines
-
-            lines = CommandLines(decode.sources, task.request.body_limit)
-            for commands in decode.commands():
-                group.add_commands(commands, lines)
+            _add_commands(decode, group, task.request.body_limit)
         elif _is_plain(task):
-            _encode_plain(task, decode, group)
+            _add_lines(decode, group)
         else:
             for places, exchanges in decode.ordered():
                 group.add(places, decode.rows_of(exchanges))
-        group.finish()
+        group.send(totals_of(decode.stats))
     except CaptureError as error:
-        _send(out, ShardOutput(problem=[error.path, error.reason, error.hint]))
+        problem = ShardOutput(problem=[error.path, error.reason, error.hint])
+        out.send(msgspec.msgpack.encode(problem))
 
 
 def _is_plain(task: ShardTask) -> bool:
-    """Return whether the task is plain: all exchanges as lines or columns, nothing else."""
+    """Return whether the task is plain: all exchanges as JSON lines, nothing else."""
     request = task.request
-    written = request.form in (RowForm.jsonl, RowForm.arrow)
-    return written and not request.where.strip() and not task.options.messages
+    return request.form is RowForm.jsonl and not request.where.strip() and not task.options.messages
 
 
-def _encode_plain(task: ShardTask, decode: ShardDecode, group: _Group) -> None:
+def _add_lines(decode: ShardDecode, group: _Group) -> None:
     """Encode exchanges from the bytes of their headers."""
     findings: list[Finding] = []
-    if task.request.form is RowForm.jsonl:
-        lines = ExchangeLines(decode.sources, findings, with_ends=True)
-        for places, exchanges in decode.ordered():
-            data = lines.lines_of(exchanges)
-            decode.add_findings(findings)
-            findings.clear()
-            group.add_lines(len(exchanges), places, data, lines.take_ends())
-        return
-    columns = ExchangeColumns(decode.sources, findings)
+    lines = ExchangeLines(decode.sources, findings, with_ends=True)
     for places, exchanges in decode.ordered():
-        columns.add(exchanges)
+        data = lines.lines_of(exchanges)
         decode.add_findings(findings)
         findings.clear()
-        group.add_columns(len(exchanges), places, columns)
+        group.rows.add_lines(runs_of(places, lines.take_ends()), data)
+        group.end_chunk(len(exchanges), len(exchanges))
 
 
-def _send_messages(decode: ShardDecode, group: _Group) -> None:
+def _add_commands(decode: ShardDecode, group: _Group, limit: int) -> None:
+    """Encode commands, with at most `limit` bytes of each body."""
+    from .command_lines import CommandLines
+
+    lines = CommandLines(decode.sources, limit)
+    for commands in decode.commands():
+        places, data, ends, size = lines.of(commands)
+        group.rows.add_lines(runs_of(places, ends), data)
+        group.output.given_bytes += size
+        group.spent = lines.most_spent
+        group.end_chunk(len(commands), len(commands))
+
+
+def _add_messages(decode: ShardDecode, group: _Group) -> None:
     """Encode messages from the bytes of their bodies."""
     findings: list[Finding] = []
     counts = BytesWriter()
@@ -287,7 +269,8 @@ def _send_messages(decode: ShardDecode, group: _Group) -> None:
         runs = runs_of_counts(places, counts.getvalue())
         counts.truncate(0)
         count = lines.waiting
-        group.add_messages(len(exchanges), count, lines.take(), runs)
+        group.rows.add_lines(runs, lines.take())
+        group.end_chunk(len(exchanges), count)
 
 
 def _places_of(
@@ -299,10 +282,6 @@ def _places_of(
     return [
         (places[id(exchange)], messages) for exchange, messages in carried if id(exchange) in places
     ]
-
-
-def _send(out: ChildSender, output: ShardOutput, data: Sequence[bytes | memoryview] = ()) -> None:
-    out.send(msgspec.msgpack.encode(output), data)
 
 
 if __name__ == "__main__":

@@ -22,14 +22,13 @@ def test_commands_that_may_be_made_of_few_bytes_are_watched() -> None:
     budget = Budget(1)
     lines = CommandLines([CAPTURE], WHOLE, budget)
     commands = [one for batch in Decode([CAPTURE]).commands() for one in batch]
-    places, data, ends = lines.of(commands[:3])
+    places, data, ends, size = lines.of(commands[:3])
     assert len(places) == 3 * PLACE
     assert [len(line) + 1 for line in data.splitlines()] == [
         end - begin for begin, end in pairwise([0, *memoryview(ends).cast("q")])
     ]
     assert lines.most_spent >= FREE_BYTES - budget.room > FREE_BYTES // 2
-    sizes = [one.pdu.header_length + len(one.pdu.body) for one in commands[:3]]
-    assert (lines.take_bytes(), lines.take_bytes()) == (sum(sizes), 0)
+    assert size == sum(one.pdu.header_length + len(one.pdu.body) for one in commands[:3])
 
 
 def test_what_is_held_back_for_the_order_is_bounded() -> None:
@@ -37,13 +36,14 @@ def test_what_is_held_back_for_the_order_is_bounded() -> None:
     assert not merge.is_near(MOST_HELD + 1, MOST_BYTES + 1, (MOST_HELD, MOST_BYTES))
     assert merge.is_near(1, 1, (MOST_HELD + 1, 1))
     assert merge.is_near(1, 1, (1, MOST_BYTES + 1))
+    nothing = Encoded(memoryview(b""), b"")
     place = array("q", [7, 0]).tobytes()
     late = Encoded(memoryview(b"late\n"), runs_of(place, array("q", [5]).tobytes()))
-    assert merge.merged([late, None], 1, 100, 7).counts == [0]
+    assert merge.merged([late, nothing], 1, 100, 7).counts == [0]
     assert merge.is_near(MOST_HELD, 1, (0, 0))
     assert merge.is_near(1, MOST_BYTES, (0, 0))
     place = array("q", [3, 0]).tobytes()
     early = Encoded(memoryview(b"early\n"), runs_of(place, array("q", [6]).tobytes()))
-    assert merge.merged([None, early], 1, 100, LAST).data == b"early\nlate\n"
+    assert merge.merged([nothing, early], 1, 100, LAST).data == b"early\nlate\n"
     assert merge.given == 2
     assert not merge.is_near(MOST_HELD, MOST_BYTES, (0, 0))
