@@ -18,10 +18,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from mmap import mmap
+from pathlib import Path
 from struct import Struct
-from typing import IO, Final
-
-from .modules import start_module
+from typing import IO, Any, Final, NamedTuple
 
 UNIT: Final = 16 * 1024
 """bytes of the smallest block"""
@@ -185,6 +184,8 @@ def start_children(count: int, entry: Entry) -> list[Child]:
             else:
                 started.append(_spawned(to_child, from_child, entry))
             ends = []
+            os.close(to_child[0])
+            os.close(from_child[1])
     except OSError:
         for number in ends:
             os.close(number)
@@ -221,8 +222,6 @@ def _forked(
             _be_child(to_child[0], from_child[1], ours, entry, blocks)
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
-    os.close(to_child[0])
-    os.close(from_child[1])
     return Child(to_child[1], from_child[0], pid, blocks=blocks)
 
 
@@ -261,9 +260,20 @@ def _spawned(to_child: tuple[int, int], from_child: tuple[int, int], entry: Entr
         stdout=from_child[1],
         stderr=None if os.environ.get("RMQTOOL_DEBUG") else subprocess.DEVNULL,
     )
-    os.close(to_child[0])
-    os.close(from_child[1])
     return Child(to_child[1], from_child[0], process.pid, process)
+
+
+def start_module(name: str, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+    """Start `python -m name arguments`; `options` are those of `Popen`."""
+    root = str(Path(__file__).resolve().parents[2])
+    # The child must run this code, also where it is not installed.
+    path = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return subprocess.Popen(
+        # -P: do not import modules from the working directory
+        [sys.executable, "-P", "-m", name, *arguments],
+        env=dict(os.environ, PYTHONPATH=os.pathsep.join(path)),
+        **options,
+    )
 
 
 def serve(entry: Entry) -> None:
@@ -287,35 +297,26 @@ def read_message(source: IO[bytes]) -> bytes | None:
     return data if len(head) == _SIZE and len(data) == size else None
 
 
-class ChildMessage:
+class ChildMessage(NamedTuple):
     """A message received from a child."""
 
-    def __init__(
-        self, message: memoryview, data: memoryview, piped: int, free: Callable[[], None]
-    ) -> None:
-        """`free` releases the memory of `data`."""
-        self.message = message
-        self.data = data
-        self.piped = piped
-        """bytes of message and data that came through the pipe"""
-        self._free = free
-
-    def free(self) -> None:
-        """Release the memory of the data."""
-        self._free()
+    message: memoryview
+    data: memoryview
+    piped: int
+    """bytes of message and data that came through the pipe"""
+    free: Callable[[], None]
+    """releases the memory of the data"""
 
 
 class _Waiting:
     """Messages read ahead from one process."""
 
-    def __init__(self, number: int, blocks: SharedBlocks | None) -> None:
-        """Read from the pipe with file descriptor `number`."""
+    def __init__(self, child: Child) -> None:
+        self.child = child
         self.messages: deque[ChildMessage] = deque()
         self.bytes = 0
         """bytes of the messages read ahead"""
         self.is_ended = False
-        self._number = number
-        self._blocks = blocks
         self._parts: list[bytes] = []
         self._missing = _HEAD.size
         self._head: tuple[int, int, int] | None = None
@@ -327,7 +328,7 @@ class _Waiting:
             self._read_part()  # written together with its head: arrives at once
 
     def _read_part(self) -> None:
-        data = os.read(self._number, self._missing)
+        data = os.read(self.child.outward, self._missing)
         self.is_ended = not data
         self._parts.append(data)
         self._missing -= len(data)
@@ -346,12 +347,11 @@ class _Waiting:
 
     def _message(self, whole: memoryview, size: int, data_size: int, place: int) -> ChildMessage:
         """Return a message; `whole` has the message and any data outside shared memory."""
-        blocks = self._blocks
+        blocks = self.child.blocks
         if blocks is None or place == NO_PLACE:
-            data, free = whole[size:], _nothing
-        else:
-            data, free = blocks.block(place, data_size), partial(blocks.free, place, data_size)
-        return ChildMessage(whole[:size], data, len(whole), free)
+            return ChildMessage(whole[:size], whole[size:], len(whole), _nothing)
+        data, free = blocks.block(place, data_size), partial(blocks.free, place, data_size)
+        return ChildMessage(whole, data, len(whole), free)
 
     def take(self) -> ChildMessage:
         """Remove and return the first message."""
@@ -368,27 +368,26 @@ class Inbox:
     """Receives the messages of several processes, in order per process; none blocks the others."""
 
     def __init__(self, children: Sequence[Child]) -> None:
-        self._children = children
-        self._waiting = [_Waiting(child.outward, child.blocks) for child in children]
+        self._waiting = list(map(_Waiting, children))
 
     def next_of(self, which: int) -> ChildMessage:
         """Return the next message of a process; raise ChildEnded if it has ended."""
-        waiting = self._waiting[which]
-        while not waiting.messages:
-            if waiting.is_ended:
-                raise ChildEnded(self._children[which].wait())
-            self._read(which)
-        return waiting.take()
+        wanted = self._waiting[which]
+        while not wanted.messages:
+            if wanted.is_ended:
+                raise ChildEnded(wanted.child.wait())
+            self._read(wanted)
+        return wanted.take()
 
-    def _read(self, wanted: int) -> None:
+    def _read(self, wanted: _Waiting) -> None:
         """Read all available input, and at least some from process `wanted`."""
         # All are read while one is waited for: a process with a full pipe would stand still.
         poll = select.poll()
-        for place, waiting in enumerate(self._waiting):
-            is_full = place != wanted and waiting.bytes >= MOST_WAITING
+        for waiting in self._waiting:
+            is_full = waiting is not wanted and waiting.bytes >= MOST_WAITING
             if not waiting.is_ended and not is_full:
-                poll.register(self._children[place].outward, select.POLLIN)
+                poll.register(waiting.child.outward, select.POLLIN)
         ready = {number for number, _ in poll.poll()}
-        for child, waiting in zip(self._children, self._waiting, strict=True):
-            if child.outward in ready:
+        for waiting in self._waiting:
+            if waiting.child.outward in ready:
                 waiting.read()

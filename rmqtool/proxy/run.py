@@ -13,7 +13,7 @@ from typing import IO, Final
 
 from dissectors.endpoint import endpoint_text
 from dissectors.printable import printable
-from dissectors.processes.modules import start_module
+from dissectors.processes.children import start_module
 from dissectors.quantities import counted
 from dissectors.temporary import PRIVATE, create_new
 from replay.consent import Consent

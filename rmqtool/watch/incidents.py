@@ -21,7 +21,7 @@ from analytics.diagnosis.context import Context
 from analytics.diagnosis.problem import Problem, ProblemSeverity, Subject
 from dissectors.endpoint import host_of
 from dissectors.foreign import Unreadable, json_of
-from dissectors.processes.modules import start_module
+from dissectors.processes.children import start_module
 from dissectors.rows.conversation_record import ConversationRecord
 from dissectors.rows.record import ExchangeRecord
 from dissectors.rows.tables import encodable_value

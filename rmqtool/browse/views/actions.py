@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from dissectors.endpoint import host_of
 from dissectors.printable import printable
-from dissectors.processes.modules import start_module
+from dissectors.processes.children import start_module
 from dissectors.quantities import counted
 from dissectors.remoting.code_sets import SENDS
 from dissectors.tcp.source import STDIN, CaptureError

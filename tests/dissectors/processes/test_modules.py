@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.processes.modules import start_module
+from dissectors.processes.children import start_module
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -31,4 +31,4 @@ def test_no_other_place_starts_python() -> None:
         for path in (ROOT / package).rglob("*.py")
         if "sys.executable" in path.read_text()
     ]
-    assert places == ["modules.py"]
+    assert places == ["children.py"]
