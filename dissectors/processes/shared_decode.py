@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, zip_longest
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -235,7 +235,7 @@ class SharedDecode(Decode):
     def _note_chunk(self, chunks: Sequence[ChunkOutput]) -> None:
         """Record the outputs of a chunk besides its rows."""
         # One process sorts the findings of each step, so those of all are joined step by step.
-        for step in zip(*(chunk.findings for chunk in chunks), strict=True):
+        for step in zip_longest(*(chunk.findings for chunk in chunks), fillvalue=()):
             self.add_findings(
                 [Finding(FindingKind[info[0]], *info[1:]) for found in step for info in found]
             )
