@@ -138,7 +138,9 @@ def _tiles(tables: Mapping[str, Sequence[Row]], show_us: Show, show: Show) -> It
         yield _Tile(
             "Unanswered",
             show(proven + unknown),
-            f"{show(proven)} proven, {show(unknown)} unknown",
+            f"{show(unknown)} of them may have a response that was not captured"
+            if unknown
+            else "requests without a response",
             "warning" if proven + unknown else "",
         )
     calls = [row for row in tables.get(_TOTAL, ()) if not row["long_poll"]]
