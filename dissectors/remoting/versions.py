@@ -83,6 +83,9 @@ V5_3_2: Final = _ORDINALS["V5_3_2"]
 V5_3_3: Final = _ORDINALS["V5_3_3"]
 """The last release that reads JSON with fastjson 1."""
 
+_SENT_AS_SNAPSHOT = ("4.0.0", "4.1.0", "4.2.0")
+"""Releases that send the ordinal of their SNAPSHOT."""
+
 
 def version_name(ordinal: int) -> str:
     """Return the constant: `V5_3_3`; outside the table `HIGHER_VERSION(700)` or `UNKNOWN(-1)`."""
@@ -109,3 +112,13 @@ def ordinal_of(name: str) -> int | None:
     if name[:1].isdigit():
         name = "V" + name.replace(".", "_").replace("-", "_")
     return _ORDINALS.get(name)
+
+
+def ordinals_of(name: str) -> range | None:
+    """Return the ordinals of a name or a line of releases, `5` or `5.3`; None if unknown."""
+    ordinal = ordinal_of(name)
+    if ordinal is not None and name not in _SENT_AS_SNAPSHOT:
+        return range(ordinal, ordinal + 1)
+    start = f"V{name.replace('.', '_')}"
+    found = [n for n, known in enumerate(VERSIONS) if f"{known}_".startswith(f"{start}_")]
+    return range(found[0], found[-1] + 1) if found else None

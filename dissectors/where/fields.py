@@ -29,7 +29,7 @@ from ..remoting.codes import (
     ResponseCode,
     SerializeType,
 )
-from ..remoting.versions import ordinal_of
+from ..remoting.versions import ordinals_of
 from ..rows.column import RENAMED, Column
 from ..rows.conversation_record import RENAMED_ENDS
 from ..rows.message_record import EVENTS, MESSAGE_COLUMNS
@@ -149,8 +149,8 @@ class WhereField:
     """a bare number is an error, because it is ambiguous"""
     known: Callable[[], Collection[str]] | None = None
     """closed list of values of a string"""
-    number_of: Callable[[str], int | None] | None = None
-    """name → number, for numbers with names"""
+    number_of: Callable[[str], int | range | None] | None = None
+    """name → number, or all numbers that it means, for numbers with names"""
     canonical: Callable[[str], str] | None = None
     """value as spelled in rows"""
     columns: tuple[str, ...] = ()
@@ -217,7 +217,7 @@ def similar(name: str, known: Collection[str]) -> str:
 
 
 def value_of(field: WhereField, text: str) -> object:
-    """Parse a value of `field`: str, or int or Fraction in its unit.
+    """Parse a value of `field`: str, or int or Fraction in its unit, or a range of numbers.
 
     Raise ValueProblem if it is invalid. Times are parsed by `time_of`.
     """
@@ -245,13 +245,14 @@ def _truth_of(field: WhereField, text: str) -> bool:
     return _TRUTHS[word]
 
 
-def _number_of(field: WhereField, text: str) -> Number:
+def _number_of(field: WhereField, text: str) -> Number | range:
+    # A name first: the releases 5 and 5.3 are no ordinals, which would be below all of 5.x.
+    number = field.number_of(text) if field.number_of is not None else None
+    if number is not None:
+        return number
     match = _NUMBER.fullmatch(text)
-    # With a fraction it is no code but part of a name: 5.3 would be below all ordinals of 5.x.
-    if match is None or (field.number_of is not None and "." in match[1]):
-        number = field.number_of(text) if field.number_of is not None else None
-        if number is not None:
-            return number
+    unknown = field.number_of is ordinals_of and text in ("6", "7", "8", "9")  # not of MQVersion
+    if match is None or unknown or (field.number_of is not None and "." in match[1]):
         if field.number_of is not None:
             raise ValueProblem(f"{text!r} is neither a number nor a known name of {field.name}")
         form = "a duration, such as 50ms" if field.needs_unit else "a number"
@@ -331,10 +332,10 @@ _CANONICAL: dict[str, Callable[[str], str]] = {
     "name": current_request_name,
     "end": lambda text: RENAMED_ENDS.get(text, text),  # those of old logs
 }
-_NUMBERS: dict[str, Callable[[str], int | None]] = {
+_NUMBERS: dict[str, Callable[[str], int | range | None]] = {
     "request_code": request_code,
     "response_code": response_code,
-    "version": ordinal_of,
+    "version": ordinals_of,
     "code": lambda name: response_code(name) if request_code(name) is None else request_code(name),
 }
 

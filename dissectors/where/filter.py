@@ -251,7 +251,10 @@ class _Parser:
                 return Matched(field, _pattern_of(token), wanted=operator == "~")
             if field.type == "time":
                 return Compared(field, operator, time_of(field, _unquoted(token), self.zone))
-            return Compared(field, operator, value_of(field, _unquoted(token)))
+            value = value_of(field, _unquoted(token))
+            if isinstance(value, range):
+                return _of_range(field, operator, value)
+            return Compared(field, operator, value)
         except ValueProblem as problem:
             raise self._error(token, str(problem)) from None
         except PatternError as problem:
@@ -262,6 +265,16 @@ class _Parser:
 
 def _joined(how: type[AnyOf | AllOf], parts: list[Condition]) -> Condition:
     return parts[0] if len(parts) == 1 else how(tuple(parts))
+
+
+def _of_range(field: WhereField, operator: str, values: range) -> Condition:
+    """Return a comparison with several numbers: `<` is below all, and `==` is one of them."""
+    first, last = values[0], values[-1]
+    if operator == "==":
+        return AllOf((Compared(field, ">=", first), Compared(field, "<=", last)))
+    if operator == "!=":
+        return AnyOf((Compared(field, "<", first), Compared(field, ">", last)))
+    return Compared(field, operator, first if operator in ("<", ">=") else last)
 
 
 def _unquoted(token: _Token) -> str:

@@ -49,6 +49,7 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "ip": ("10.0.0.1", "::1", "", ":", "a"),
     "queue_id": ("0", "1", "-1", "0.5", "1000", "9223372036854775807", "99999999999999999999"),
     "packet": ("0", "999", "1.5"),
+    "version": ("5", "5.3", "4.9.4", "V4_9_4", "4.2.0", "453"),
     "latency": ("1ms", "0", "1us", "999.5us", "100ns", "30000000000000000000s"),
     "time": ("2026-11-20T10:00:00", "2026-11-20T10:00:00.000001500", "10:00", "10:00+08:00"),
     "request_time": ("2026-11-20T10:00:00.001", "9999-12-31T23:59:59", "2026-11-20"),
@@ -69,7 +70,16 @@ PATTERNS: Final = (
     "^host",
 )
 LISTS: Final = ("findings", "broker", "client", "ip")
-NO_TEXT: Final = ("queue_id", "packet", "latency", "time", "request_time", "failed", "bad")
+NO_TEXT: Final = (
+    "version",
+    "queue_id",
+    "packet",
+    "latency",
+    "time",
+    "request_time",
+    "failed",
+    "bad",
+)
 
 
 def made_rows(dice: Random, count: int) -> list[dict[str, object]]:
@@ -91,6 +101,7 @@ def made_rows(dice: Random, count: int) -> list[dict[str, object]]:
             "broker_name": maybe("broker-a", "a", ""),
             "client_address": maybe(*ENDPOINTS),
             "server_address": maybe(*ENDPOINTS),
+            "version": maybe(0, 5, 252, 401, 413, 453, 479, 612, 700),
             "queue_id": maybe(*NUMBERS),
             "latency_us": maybe(*NUMBERS),
             "request_packet": maybe(*NUMBERS),
@@ -120,7 +131,7 @@ def expression(dice: Random, depth: int = 0) -> str:
     if kind < 0.8:
         values = ", ".join(quoted(dice.choice(FIELDS[name])) for _ in range(dice.randint(1, 3)))
         return f"{name} {dice.choice(('in', 'not in'))} ({values})"
-    order = () if name not in NO_TEXT[:5] else ("<", "<=", ">", ">=")
+    order = () if name not in NO_TEXT[:6] else ("<", "<=", ">", ">=")
     return f"{name} {dice.choice(('==', '!=', *order))} {quoted(dice.choice(FIELDS[name]))}"
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissectors.remoting.versions import HIGHER_VERSION, VERSIONS
 from dissectors.where.fields import exchange_fields
 from dissectors.where.filter import WhereError, compile_where
 
@@ -142,6 +145,41 @@ def test_a_name_of_old_finds_the_operation() -> None:
     assert found("request_code == GET_ROUTEINTO_BY_TOPIC", **changes)
 
 
+@pytest.mark.parametrize(
+    ("release", "first", "last"),
+    [
+        ("5", "V5_0_0_SNAPSHOT", "V5_9_9"),
+        ("5.0", "V5_0_0_SNAPSHOT", "V5_0_9"),
+        ("5.3", "V5_3_0_SNAPSHOT", "V5_3_9"),
+        ("4.9.4", "V4_9_4", "V4_9_4"),
+        ("4.9.4-SNAPSHOT", "V4_9_4_SNAPSHOT", "V4_9_4_SNAPSHOT"),
+        ("V4_9_4", "V4_9_4", "V4_9_4"),
+        ("4.2.0", "V4_2_0_SNAPSHOT", "V4_2_0"),
+        ("3.0.0", "V3_0_0_SNAPSHOT", "V3_0_0_FINAL"),
+        ("3", "V3_0_0_SNAPSHOT", "V3_9_9"),
+        ("0", "V3_0_0_SNAPSHOT", "V3_0_0_SNAPSHOT"),
+        ("453", "V5_2_0", "V5_2_0"),
+    ],
+)
+def test_versions_compare_as_releases(release: str, first: str, last: str) -> None:
+    start, end = VERSIONS.index(first), VERSIONS.index(last)
+    expected: dict[str, Callable[[int], bool]] = {
+        "<": lambda version: version < start,
+        "<=": lambda version: version <= end,
+        "==": lambda version: start <= version <= end,
+        "!=": lambda version: not start <= version <= end,
+        ">=": lambda version: version >= start,
+        ">": lambda version: version > end,
+    }
+    for operator, holds in expected.items():
+        test = compile_where(f"version {operator} {release}", exchange_fields())
+        for version in range(HIGHER_VERSION + 2):
+            assert test(record(version=version)) == holds(version), (operator, version)
+        assert not test(record(version=None))
+    in_list = compile_where(f"version in (V3_2_6, {release})", exchange_fields())
+    assert in_list(record(version=end))
+
+
 def test_an_unknown_code_can_be_asked_for() -> None:
     assert found("request_name == 'UNKNOWN(9999)'", request_name="UNKNOWN(9999)")
 
@@ -163,8 +201,9 @@ def test_a_quote_and_a_backslash_in_quotes() -> None:
         ("queue_id > 5ms", "5ms", "has no unit"),
         ("queue_id > five", "five", "is a number"),
         ("request_code == SEND_MESSAG", "SEND_MESSAG", "neither a number nor a known name"),
-        ("version >= 5.3", "5.3", "neither a number nor a known name of version"),
-        ("version in (5.0)", "5.0", "neither a number nor a known name of version"),
+        ("version >= 5.10", "5.10", "neither a number nor a known name of version"),
+        ("version < 6", "6", "neither a number nor a known name of version"),
+        ("version in (5.0, 6.0)", "6.0", "neither a number nor a known name of version"),
         ("status == unansweredd", "unansweredd", "did you mean unanswered"),
         ("request_name == SEND_MESAGE_V2", "SEND_MESAGE_V2", "did you mean SEND_MESSAGE_V2"),
         ("findings == GAPS", "GAPS", "did you mean GAP"),
