@@ -67,6 +67,7 @@ ELSEWHERE = (
         "is_other_meaning",
         "request_code",
         "ordinal_of",
+        "ordinals_of",
         "release_of",
     ),
 )
