@@ -99,7 +99,16 @@ LIMITS = (
     *("protocol", "address_of", "number_in", "held_", "passed_at", "sweep", "take_most_waiting"),
     *("decode_unique_key", "created_at", "transaction"),
     *("has_one_twice", "has_addresses", "client_id_of", "unwrapped", "fault_in", "group_of"),
-    *("waiting_since", "mark", "drop_headers", "delays_in", "stored_in", "opened", "updated"),
+    *(
+        "waiting_since",
+        "mark",
+        "drop_headers",
+        "attempts_in",
+        "delays_in",
+        "stored_in",
+        "opened",
+        "updated",
+    ),
 )
 """functions of limits, of other views and of single fields: tests of their own reach them"""
 
