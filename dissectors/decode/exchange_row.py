@@ -138,10 +138,10 @@ class ExchangeWriter:
         self._request_view = request.view if request is not None else None
         self._response_view = response.view if response is not None else None
         self._shown = response
-        if response is not None and response.head.is_call:
+        if request is not None and response is not None and response.head.is_call:
             command = response.command
-            # A stream that was reset has no response: its command only stands for one.
-            if isinstance(command, CallCommand) and command.is_reset:
+            # A stream that was reset, or did not end, has no whole response.
+            if isinstance(command, CallCommand) and command.is_partial:
                 self._shown = None
         self._brokers = _brokers(request, response)
         self._client_id = None

@@ -53,6 +53,7 @@ class CallSide:
         "cutter",
         "header_bytes",
         "headers",
+        "last",
         "place",
     )
 
@@ -66,6 +67,8 @@ class CallSide:
         self._problem: str | None = None
         self.place: StreamPlace | None = None
         """where the first message was complete"""
+        self.last: StreamPlace | None = None
+        """where the last message was complete"""
         self._held = held
         self._counted = 0
         self._header_held = 0
@@ -112,6 +115,7 @@ class CallSide:
         self._missing += piece.missing
         self._problem = self._problem or piece.problem
         self.place = self.place or piece.place
+        self.last = piece.place
 
     def take(self) -> Taken:
         """Return the messages since the last call."""
@@ -120,7 +124,7 @@ class CallSide:
         )
         self._body = bytearray()
         self._count = self._wire = self._missing = 0
-        self._problem = self.place = None
+        self._problem = self.place = self.last = None
         self._count_held()
         return taken
 

@@ -28,7 +28,7 @@ from .call_messages import (
     value_of,
 )
 from .call_stream import CallStream, HeldBytes, Taken, single
-from .command import CallColumns
+from .command import NO_CODE, CallColumns
 from .definition import METHODS
 from .names import TELEMETRY
 
@@ -105,8 +105,11 @@ class CallReader:
         for number, stream in self._streams.items():
             if stream.method.name == TELEMETRY:
                 self._emit_rest(number, stream, out)
-            elif not stream.requested:
+                continue
+            if not stream.requested:
                 self._emit_request(number, stream, stream.place, out)
+            if stream.server.last is not None:  # messages were received, although not all
+                self._emit_partial(number, stream, "", [], stream.server.last, out)
         self._streams.clear()
         self._held.bytes = 0
         self._forget_early()
@@ -350,9 +353,27 @@ class CallReader:
             self._emit_rest(event.stream, stream, out)
         if not stream.requested or stream.method.name == TELEMETRY:
             return
-        command = command_of(stream, event.stream, "RST_STREAM")
+        facts = [reset_of(event.reason, from_client)]
+        self._emit_partial(event.stream, stream, "RST_STREAM", facts, event.place, out)
+
+    def _emit_partial(
+        self,
+        number: int,
+        stream: CallStream,
+        name: str,
+        facts: list[str],
+        place: StreamPlace,
+        out: list[CallMessage],
+    ) -> None:
+        """Emit the messages of a response without its end."""
+        taken = stream.server.take()
+        command = command_of(stream, number, name)
         command.flag = 1
-        command.is_reset = True  # a placeholder, so that the request does not look unanswered
+        command.is_partial = True
+        problem = taken.problem or read_columns(stream.method.gives, taken, command)
+        # the end has the status of the call
+        command.code, command.name, command.remark = NO_CODE, name, None
         command.ext_fields = {}
-        command.columns = CallColumns(facts=[reset_of(event.reason, from_client)])
-        out.append(CallMessage(False, command, False, b"", 0, 0, 0, None, event.place))
+        command.columns = CallColumns(facts=facts)
+        body, wire, missing = taken.body, taken.wire, taken.missing
+        out.append(CallMessage(False, command, False, body, 0, wire, missing, problem, place))

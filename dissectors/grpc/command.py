@@ -49,7 +49,7 @@ class CallCommand(RemotingCommand, gc=False, kw_only=True):
     """client version as sent"""
     account: str | None = None
     """access key of the signer; never the secret"""
-    is_reset: bool = False
-    """placeholder for the missing response of a reset stream"""
+    is_partial: bool = False
+    """messages of a stream that was reset or did not end: its request counts as unanswered"""
     columns: CallColumns = msgspec.field(default_factory=CallColumns)
     """columns from this side"""

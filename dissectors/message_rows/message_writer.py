@@ -45,7 +45,7 @@ from ..remoting.topic_names import (
 )
 from ..rows.message_record import DEAD, PREPARED, REFUSED, RETURNED, SENT, STORED
 from ..rows.row_sink import ObjectSink, RowPart, RowSink
-from ..tcp.capture import CAPTURE_SHIFT
+from ..tcp.capture import CAPTURE_SHIFT, packet_number
 from .record_view import RecordView
 from .seen_exchange import (
     CARRIED_BACK,
@@ -133,11 +133,12 @@ class MessageWriter:
         response take its time; all others take that of the request.
         """
         sink, row = self._sink, seen.row
-        is_carried = event in CARRIED_BACK and not from_broker
+        # The row of the exchange has no time of a response without its end.
+        pdu = seen.response if event in CARRIED_BACK and not from_broker else seen.request
         sink.value("capture", row.capture)
         sink.value("conversation", row.conversation)
-        sink.value("packet", row.response_packet if is_carried else row.request_packet)
-        sink.value("time", row.response_time if is_carried else row.request_time)
+        sink.value("packet", None if pdu is None else packet_number(pdu.packet))
+        sink.value("time", None if pdu is None else pdu.ts)
         sink.value("request_packet", row.request_packet)
         sink.value("place", place)
         sink.value("event", event)

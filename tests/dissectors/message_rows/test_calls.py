@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from analytics.life.again import inner_rows
+from dissectors.decode.exchange import Exchange
+from dissectors.decode.exchange_row import records_of
 from dissectors.decode.pipeline import Decode, DecodeOptions
 from dissectors.rows.message_record import (
     ACKNOWLEDGED,
@@ -24,6 +29,11 @@ from dissectors.rows.message_record import (
 )
 from dissectors.rows.outcome import is_call
 from tests.expected import SUFFIX
+from tests.profiles import examples
+from tests.traffic.calls import OK, Calls, message, part, rejoined
+from tests.traffic.captures import pcap_of
+from tests.traffic.decoded import decode_segments
+from tests.traffic.talk import CLIENT, Tcp
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 TOLD = ".grpc.json"
@@ -106,3 +116,70 @@ def test_the_hop_behind_a_call_is_found() -> None:
     outer, inner = sorted(rows, key=lambda row: not is_call(row.request_name))
     assert inner_rows([outer, inner], ()) == {1: 0}
     assert (outer.latency_us or 0) > (inner.latency_us or 0)
+
+
+@examples(1)
+@given(st.data())
+def test_messages_of_a_stream_without_its_end_are_delivered(data: st.DataObject) -> None:
+    """Wherever the capture is cut, or a stream reset: those whose bytes it has."""
+    made, ends = Calls(), dict[str, int]()
+    streams = [made.begin("ReceiveMessage") for _ in range(2)]
+    for stream in streams:
+        made.data(0, stream, part(1, part(2, "team")), ends=True)
+        made.headers(1, stream, [(":status", "200"), ("content-type", "application/grpc")])
+    for number in range(6):
+        size = data.draw(st.sampled_from([0, 900, 3000]))
+        got = part(2, message(f"got-{number}", bytes(size)))
+        made.data(1, data.draw(st.sampled_from(streams)), got, size=data.draw(SIZES))
+        ends[f"got-{number}"] = sum(len(said) for side, said in made.said if side)
+    for stream in streams:
+        if data.draw(st.booleans()):
+            made.reset(data.draw(st.sampled_from([0, 1])), stream)
+        else:
+            made.data(1, stream, OK)
+            made.headers(1, stream, [("grpc-status", "0")], ends=True)
+    segments = rejoined(data.draw, made, 1448)
+    segments = segments[: data.draw(st.integers(8, len(segments)))]
+    captured = sum(len(one.payload) for one in segments if one.src != CLIENT)
+    found = _rows_of(segments)
+    assert sorted(row.unique_key or "" for row in found) == [
+        key for key, end in ends.items() if end <= captured
+    ]
+    places = {number: one.ts for number, one in enumerate(segments, 1)}
+    for row in found:
+        assert (row.event, row.consumer_group) == (DELIVERED, "team")
+        assert row.packet is not None
+        assert row.time == places[row.packet]
+
+
+def test_a_call_without_its_end_is_unanswered() -> None:
+    made = Calls()
+    stream = made.begin("ReceiveMessage")
+    made.data(0, stream, part(1, part(2, "team")), ends=True)
+    made.headers(1, stream, [(":status", "200")])
+    made.data(1, stream, OK)
+    made.data(1, stream, part(2, message("key", b"x")))
+    (row,) = _rows_of(made.talk().segments)
+    assert (row.unique_key, row.response_name, row.latency_us) == ("key", None, None)
+    outcome = decode_segments(made.talk().segments)
+    (exchange,) = records_of(outcome.exchanges, ["c"], [])
+    assert (exchange.status, exchange.response_time) == ("unanswered", None)
+    alone = [Exchange(None, one.response) for one in outcome.exchanges]  # its request was given up
+    (orphan,) = records_of(alone, ["c"], [])
+    assert (orphan.status, orphan.response_packet) == ("orphan", row.packet)
+
+
+SIZES = st.sampled_from([16384, 700, 100])
+
+
+def _rows_of(segments: list[Tcp]) -> list[MessageRecord]:
+    with NamedTemporaryFile(suffix=".pcap") as file:
+        file.write(pcap_of(segments))
+        file.flush()
+        decode = Decode([file.name], DecodeOptions(messages=True))
+        return [
+            row
+            for _ in decode.records()
+            for carried in decode.take_messages()
+            for row in carried.messages
+        ]
